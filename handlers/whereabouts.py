@@ -27,6 +27,9 @@ _IDLE = (
     ("selectors.py", "select"),
     (os.path.join("asyncio", "runners.py"), "run"),  # of uvloop, whose own frames are of C
 )
+#: Where coroutines, generators and asynchronous generators have their frame, and what they wait for.
+_FRAMES, _AWAITED = ("cr_frame", "gi_frame", "ag_frame"), ("cr_await", "gi_yieldfrom", "ag_await")
+_BRIDGE = os.path.join("handlers", "bridge.py")
 _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
@@ -43,8 +46,8 @@ def stack_of(mark: Any) -> str:
 def _frames_of(mark: Any) -> list[FrameType]:
     if isinstance(mark, int):
         return _from(sys._current_frames().get(mark))
-    if hasattr(mark, "get_stack"):
-        return [] if mark.done() else list(reversed(mark.get_stack()))
+    if hasattr(mark, "get_coro"):
+        return [] if mark.done() else _of_coroutine(mark.get_coro())
     greenlet: Any = mark
     if greenlet is None or getattr(greenlet, "dead", True):
         return []
@@ -52,6 +55,26 @@ def _frames_of(mark: Any) -> list[FrameType]:
     if frame is None:  # the one that runs in its thread now
         frame = _running_as(greenlet)
     return _from(frame)
+
+
+def _of_coroutine(waits: Any) -> list[FrameType]:
+    """Return the frames of a coroutine and of what it awaits: `Task.get_stack()` has the first one alone."""
+    frames = []
+    while waits is not None:
+        frame = next((found for name in _FRAMES if (found := getattr(waits, name, None)) is not None), None)
+        if frame is not None:
+            frames.append(frame)
+            frames += reversed(_carried_by(frame))
+        waits = next((found for name in _AWAITED if (found := getattr(waits, name, None)) is not None), None)
+    return frames[::-1]
+
+
+def _carried_by(frame: FrameType) -> list[FrameType]:
+    """Return the frames of the blocking function that a coroutine carries over its waits: `pykafka.handlers.bridge.bridged`."""
+    code = frame.f_code
+    if code.co_name != "bridged" or not code.co_filename.endswith(_BRIDGE):
+        return []
+    return _from(getattr(frame.f_locals.get("carrier"), "gr_frame", None))
 
 
 def _running_as(greenlet: Any) -> FrameType | None:

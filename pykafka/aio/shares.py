@@ -58,4 +58,6 @@ class ShareConsumer(Acquires[K, V]):
         """Return the metrics of this consumer now, with Java's names; docs/metrics.md lists them. No broker is asked."""
         return self._inner.metrics()
 
+    health = coroutine(_ShareConsumer.health)
+    explain = coroutine(_ShareConsumer.explain)
     close = coroutine(_ShareConsumer.close)

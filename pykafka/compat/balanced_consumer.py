@@ -422,9 +422,11 @@ class BalancedConsumer(GroupConsumer):
                     pause = 0.1
                 elif called or self._assignment_is_due():
                     self._rebalance()
+                self._last_error = None
             except Exception as error:  # noqa: BLE001 - consume() raises it, and this worker continues
                 if self._stopping.is_set():
                     return None
+                self._last_error = error
                 group, text = self._consumer_group, "group %s: %s; trying again"
                 self._cluster.limiter.warn(log, group, text, group, error, level=logging.ERROR)
                 session = self._nodes.session

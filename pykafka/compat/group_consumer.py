@@ -19,6 +19,7 @@ from pykafka.compat.assignment_reader import AssignmentReader
 from pykafka.compat.simple_consumer import BATCH_MESSAGES
 from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.exceptions import ConsumerStoppedException, OffsetsNotCommitted
+from pykafka.health import Viewed, watching
 from pykafka.metadata.lifecycle import Tether
 from pykafka.utils import old_attributes
 from pykafka.utils.name import Name
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from pykafka.compat.simple_consumer import SimpleConsumer
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
+    from pykafka.health.progress import Progress
+    from pykafka.health.view import View
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import TopicView
     from pykafka.protocol.message import Message
@@ -64,7 +67,7 @@ class _Deadline:
     _rebalance_max_retries _use_rdkafka
     """
 )
-class GroupConsumer(AssignmentReader, ABC):
+class GroupConsumer(AssignmentReader, Viewed, ABC):
     """A consumer that shares a topic with its group: the base of `BalancedConsumer` and `ManagedBalancedConsumer`.
 
     `consume()` takes no lock.
@@ -73,6 +76,7 @@ class GroupConsumer(AssignmentReader, ABC):
     def _configure(self, topic: TopicView, cluster: BaseCluster, given: dict[str, Any]) -> None:
         super()._configure(topic, cluster, given)
         self._left_to_parent: list[Any] = []
+        self._on_start, self._on_stop = watching(self, cluster)
         self._begin_afresh()
         cluster.stop_at_close(self)
         self._handler.at_fork(self._after_fork)
@@ -86,6 +90,10 @@ class GroupConsumer(AssignmentReader, ABC):
         self._here = self._handler.local()
         #: The worker that follows the assignment.
         self._worker: Any = None
+        #: Of health: the error that has ended the consumer, that of the last attempt to follow the group, and what was seen.
+        self._ended_by: BaseException | None = None
+        self._last_error: Exception | None = None
+        self._progress: Progress | None = None
 
     def _after_fork(self) -> None:
         # The member is the parent's; the next consume() makes one of this process. What the parent's workers used is kept,
@@ -114,6 +122,20 @@ class GroupConsumer(AssignmentReader, ABC):
             self.stop()
         else:
             self.stop_midway()
+
+    @property
+    def _is_running(self) -> bool:
+        """Whether the watch has something to look at: also at a consumer that an error has ended."""
+        return self._running or self._ended_by is not None
+
+    @property
+    def _is_open(self) -> bool:
+        return self._is_running or self._starts.due
+
+    def _view_class(self) -> type[View]:
+        from pykafka.compat.health import GroupView
+
+        return GroupView
 
     def stop_midway(self) -> None:
         """Stop as `stop()` does, but commit nothing of what the last call returned: the application may still process it.
@@ -145,6 +167,7 @@ class GroupConsumer(AssignmentReader, ABC):
         self._await_leaving()  # if a stop() was cut off
         self._stopping = self._handler.Event()
         self._worker_exceptions.clear()
+        self._ended_by = self._last_error = None
         self._positions.forget_lost()
         self._running = True
         try:
@@ -161,6 +184,7 @@ class GroupConsumer(AssignmentReader, ABC):
             raise
         if not self._stopping.is_set():  # by the callback
             self._worker = self._start_worker()
+        self._on_start()
 
     def stop(self) -> None:
         """Stop consuming, committing first if auto-commit is on; then leave the group, so that others can take over.
@@ -172,12 +196,14 @@ class GroupConsumer(AssignmentReader, ABC):
             consumer is stopped all the same
         """
         self._starts.stop()
+        self._ended_by = self._last_error = None
         worker, self._worker = self._worker, None
         if getattr(self._here, "is_worker", False):  # called by the callback
             worker = None
         try:  # even if it does not run: a former stop() may have been cut off anywhere
             if self._running:
                 self._running = False
+                self._on_stop()
                 self._stopping.set()
                 self._changed.set()
                 self._interrupt()
@@ -401,6 +427,7 @@ class GroupConsumer(AssignmentReader, ABC):
             )
             raised.__cause__ = error
         log.error("group %s: %s", self._consumer_group, raised)
+        self._ended_by = raised
         self._stopping.set()
         self._worker_exceptions.append(raised)
         try:

@@ -203,12 +203,14 @@ class ManagedBalancedConsumer(GroupConsumer):
             elif self._due is not None:
                 self._consume_what_is_due()
             self._report_deletion()
+            self._last_error = None
         except FencedInstanceId as error:  # joining again would put out the member that has taken its place
             self._end_by(error)
             return None
         except Exception as error:  # noqa: BLE001 - consume() raises it, and this worker continues
             if self._stopping.is_set():
                 return None
+            self._last_error = error
             self._report(error)
             self._stopping.wait(max(0.1, self._group_options.rebalance_backoff_ms / 1000))
         if self._stopping.is_set():

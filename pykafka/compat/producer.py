@@ -10,6 +10,7 @@ from pykafka.common import CompressionType
 from pykafka.compat.delivery_reports import Reports
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, MessageSizeTooLarge, ProducerStoppedException
 from pykafka.handlers.exit_calls import note_block
+from pykafka.health import EngineHealth, watching
 from pykafka.partitioners import RandomPartitioner
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, headers_size
 from pykafka.producer.batch import ProducerBatch
@@ -29,6 +30,7 @@ from pykafka.utils.option_table import collected
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from pykafka.health.view import View
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
     from pykafka.network.node import Node
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     _synchronous _worker_exception
     """
 )
-class Producer:
+class Producer(EngineHealth):
     """Send messages to a topic.
 
     `produce()` writes a message into the open batch of its partition and returns; a sender for each leader in use sends a batch
@@ -103,6 +105,7 @@ class Producer:
     """
 
     __module__ = "pykafka.producer"  # its documented place
+    _engine: DocumentedEngine
 
     def _build(self, cluster: BaseCluster, topic: TopicView, given: dict[str, Any]) -> None:
         self._cluster = cluster
@@ -116,6 +119,7 @@ class Producer:
         self._on_delivery = None if options.on_delivery is None else Callback(options.on_delivery)
         self._engine = self._make_engine()
         self._accumulator = self._engine.accumulator
+        self._engine.on_start, self._engine.on_stop = watching(self, cluster)
         cluster.stop_at_close(self)
         self._handler.at_fork(self._after_fork)
         if given["auto_start"]:
@@ -154,6 +158,11 @@ class Producer:
         on_topic_recreated: Literal["continue", "fail"] = "continue",
         compression_level: int | None = None,
     ) -> None: ...
+
+    def _view_class(self) -> type[View]:
+        from pykafka.health.producers import ProducerView
+
+        return ProducerView
 
     def _make_engine(self) -> DocumentedEngine:
         return DocumentedEngine(self._cluster, self._topic, self._options, self)

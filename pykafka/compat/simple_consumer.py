@@ -32,6 +32,7 @@ from pykafka.exceptions import (
     OffsetOutOfRangeError,
     UnknownTopicOrPartition,
 )
+from pykafka.health import EngineHealth, watching
 from pykafka.metrics.listener import COMMIT_SYNC, COMMITTED_READ
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.error_handlers import valid_int
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pykafka.health.progress import Progress
+    from pykafka.health.view import View
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
     from pykafka.metrics.listener import ClientListener
@@ -64,7 +67,7 @@ BATCH_MESSAGES = 500
     _partitions_by_id _partitions_by_leader _running
     """
 )
-class SimpleConsumer:
+class SimpleConsumer(EngineHealth):
     """A consumer that does not share its topic: each of several such consumers gets every message.
 
     Messages come from the partitions in turn, those of one partition in order. Fetch workers, shared with other
@@ -124,6 +127,7 @@ class SimpleConsumer:
         self._engine.membership.generation_id = own.generation_id
         self._engine.membership.member_id = own.consumer_id
         self._engine.commits_start = True
+        self._engine.on_start, self._engine.on_stop = watching(self, cluster)
         self._engine.begins_at_0 = self._engine.commits is None and not isinstance(given["auto_offset_reset"], str)
         if own.auto_start:
             self.start()
@@ -165,6 +169,9 @@ class SimpleConsumer:
 
     #: What has listened to the consumer in whose place this one comes.
     _before: ClientListener | None = None
+    _engine: BlockingEngine
+    #: What reports of health have seen of it.
+    _progress: Progress | None = None
 
     @classmethod
     def _of(
@@ -215,6 +222,11 @@ class SimpleConsumer:
 
     def _make_engine(self, options: ConsumerOptions) -> BlockingEngine:
         return BlockingEngine(self._cluster, options, get_string(self._topic.name), self, self._before)
+
+    def _view_class(self) -> type[View]:
+        from pykafka.compat.health import SimpleView
+
+        return SimpleView
 
     def __repr__(self) -> str:
         return (

@@ -169,12 +169,14 @@ class OwnedPartition:
             self.taken_from = offset
 
     def reached_timestamp(self) -> int:
-        """Return the timestamp of the last message handed out (ms), as of `BatchReader.last_timestamp`; -1 if it is unknown."""
-        with self.buffers.lock:
-            reader = self.reader
-            if reader is not None and reader.max_timestamp >= 0:
-                return reader.last_timestamp()
-            return self.last_timestamp
+        """Return the timestamp of the last message handed out (ms), as of `BatchReader.last_timestamp`; -1 if it is unknown.
+
+        This takes no lock: reports ask it on native threads, and reading alone changes nothing.
+        """
+        reader = self.reader
+        if reader is not None and reader.max_timestamp >= 0:
+            return reader.last_timestamp()
+        return self.last_timestamp
 
     def _forget(self, messages: int) -> None:
         """Count messages as read, and request a fetch of the partition when few are left."""

@@ -74,6 +74,8 @@ class AssignmentFollower:
         self.wakeup_requested = False
         #: The membership; None for none.
         self.membership: GroupMembership | None = None
+        #: Why the group has refused the member, in the last call that took part; None once it is a member.
+        self.refused: KafkaException | None = None
         #: The membership that `leave` is leaving; after an interrupt the next call finishes that.
         self._leaving: GroupMembership | None = None
         #: The parallel run that reads the consumer, called before the listener; None for none.
@@ -121,6 +123,11 @@ class AssignmentFollower:
         if membership.needs_poll:
             try:
                 membership.poll(deadline)
+                if self.refused is not None and membership.is_stable:
+                    self.refused = None
+            except KafkaException as error:
+                self.refused = error.again()  # without the traceback, which would keep the caller's objects
+                raise
             finally:
                 if membership.needs_poll:
                     self.request_poll()
@@ -153,6 +160,7 @@ class AssignmentFollower:
                 self._leave(self._leaving, keeping)
             return
         self._leaving = membership
+        self.refused = None
         self._midway = midway
         try:
             if membership.in_callback:  # the listener ends the membership, so `on_revoked_all` is not called

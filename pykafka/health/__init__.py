@@ -19,8 +19,9 @@ if TYPE_CHECKING:
         PartitionHealth,
         Problem,
         ProducerHealth,
+        ShareConsumerHealth,
     )
-    from pykafka.health.watch import Held, Stalled
+    from pykafka.health.view import Held, Stalled, View
     from pykafka.health.web import asgi_app, wsgi_app
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metrics.metric import Metrics
@@ -37,6 +38,7 @@ __all__ = [
     "Problem",
     "ProducerHealth",
     "Reason",
+    "ShareConsumerHealth",
     "Stalled",
     "Why",
     "asgi_app",
@@ -48,9 +50,9 @@ def __getattr__(name: str) -> Any:
     # Loaded when a program asks for them: every client imports this package.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from pykafka.health import explanation, report, watch, web
+    from pykafka.health import explanation, report, view, web
 
-    return next(getattr(home, name) for home in (report, explanation, watch, web) if hasattr(home, name))
+    return next(getattr(home, name) for home in (report, explanation, view, web) if hasattr(home, name))
 
 
 #: Of the watch's worker while it runs: what it is to watch from its next look on. One, or none.
@@ -60,17 +62,27 @@ _inboxes: list[deque[tuple[weakref.ref[Any], weakref.ref[BaseCluster]]]] = []
 def watched(subject: Any, engine: ConsumerEngine | ProducerEngine, cluster: BaseCluster) -> None:
     """Register a producer or consumer with the watch for stalls from its start to its end.
 
-    :param subject: held weakly
+    :param subject: held weakly; `_view()` returns its `View`, `_is_running` whether it runs
     :param engine: of it
     :param cluster: of its client
     """
     subject._here = cluster.handler.here
+    engine.on_start, engine.on_stop = watching(subject, cluster)
+
+
+def watching(subject: Any, cluster: BaseCluster) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return what to call when a producer or consumer has started, and when it has stopped: the watch then knows it.
+
+    Parameters as of `watched`.
+    """
     settings = cluster.metrics_settings
     if not (settings.stall_report_ms or (settings.hold_report_ms and cluster.handler.cooperative)):
-        return
+        return int, int
     reference, of_cluster = weakref.ref(subject), weakref.ref(cluster)
 
     def start() -> None:
+        if (found := reference()) is not None:
+            found._view_class()  # imported here: a fork while the watch's own thread imports would leave a lock taken
         inbox = None if cluster.handler.cooperative else next(iter(_inboxes), None)
         if inbox is not None:  # the worker runs, and takes it up: starts stay cheap
             inbox.append((reference, of_cluster))
@@ -78,7 +90,7 @@ def watched(subject: Any, engine: ConsumerEngine | ProducerEngine, cluster: Base
                 return
         from pykafka.health.watch import watch_of
 
-        if (found := reference()) is not None:
+        if found is not None:
             watch_of(cluster.handler).add(found, cluster)
 
     def stop() -> None:
@@ -86,10 +98,40 @@ def watched(subject: Any, engine: ConsumerEngine | ProducerEngine, cluster: Base
 
         watch_of(cluster.handler).hurry()
 
-    engine.on_start, engine.on_stop = start, stop
+    return start, stop
 
 
-class ConsumerHealthCalls:
+class Viewed:
+    """A producer or consumer that reports and the watch look at."""
+
+    if TYPE_CHECKING:
+
+        def _view_class(self) -> type[View]: ...  # loads its module
+
+    def _view(self, asking: object = None) -> View:
+        """Return the state of now.
+
+        :param asking: what stands for the worker that asks, whose own stack says nothing; None for none
+        """
+        return self._view_class()(self, asking)
+
+
+class EngineHealth(Viewed):
+    """What reports and the watch ask of a producer or consumer with an engine."""
+
+    _engine: Any
+
+    @property
+    def _is_running(self) -> bool:
+        return bool(self._engine.running)
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether it runs, or the next call starts it, in a forked child."""
+        return bool(self._engine.running or self._engine.starts.due)
+
+
+class ConsumerHealthCalls(EngineHealth):
     """The calls of a consumer about its own state."""
 
     _progress: Any = None
@@ -98,6 +140,11 @@ class ConsumerHealthCalls:
     _here: Callable[[], object]
     _run: Any
     _engine: ConsumerEngine
+
+    def _view_class(self) -> type[View]:
+        from pykafka.health.consumers import ConsumerView
+
+        return ConsumerView
 
     def metrics(self) -> Metrics:
         """Return the metrics of this consumer now, with Java's names; docs/metrics.md lists them. No broker is asked.
@@ -129,10 +176,15 @@ class ConsumerHealthCalls:
         return explain_consumer(self, timeout)
 
 
-class ProducerHealthCalls:
+class ProducerHealthCalls(EngineHealth):
     """The calls of a producer about its own state."""
 
     _engine: ProducerEngine
+
+    def _view_class(self) -> type[View]:
+        from pykafka.health.producers import ProducerView
+
+        return ProducerView
 
     def metrics(self) -> Metrics:
         """Return the metrics of this producer now, with Java's names; docs/metrics.md lists them. No broker is asked.

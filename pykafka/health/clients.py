@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from pykafka.exceptions import KafkaException
-from pykafka.health.consumers import ConsumerView
+from pykafka.exceptions import KafkaException, WorkerNotStartedError
 from pykafka.health.explanation import reason_of_error
-from pykafka.health.producers import ProducerView
-from pykafka.health.report import BrokerHealth, ClientHealth, ConsumerHealth, Problem, ProducerHealth
+from pykafka.health.report import (
+    BrokerHealth,
+    ClientHealth,
+    ConsumerHealth,
+    Problem,
+    ProducerHealth,
+    ShareConsumerHealth,
+)
 from pykafka.health.watch import held_by
 from pykafka.metadata.client_metrics import FORGOTTEN_S
 from pykafka.protocol import wire
@@ -29,28 +34,28 @@ def client_health(cluster: BaseCluster, probe: bool = False, timeout: float = 5.
     :param probe: ask each broker whether it answers, all at the same time
     :param timeout: how long they may take together (s)
     """
-    asked = _ask_each(cluster, timeout) if probe and not cluster.ended else {}
+    asked = _ask_each(cluster, timeout) if probe and not cluster.ended and not cluster.handler.has_ended else {}
     brokers = tuple(_broker(cluster, node, asked) for _, node in sorted(cluster.brokers.items()))
-    consumers: list[ConsumerHealth] = []
-    producers: list[ProducerHealth] = []
-    for member in cluster.members:
-        engine = getattr(member, "_engine", None)
-        if engine is None or not (engine.running or engine.starts.due):
-            continue  # the application has closed it, which is no problem of the client
-        if hasattr(member, "_progress"):
-            consumers.append(ConsumerView(member).report())
-        elif hasattr(member, "_transactions"):
-            producers.append(ProducerView(member).report())
+    reports = [member._view().report() for member in cluster.members if getattr(member, "_is_open", False)]
     problems = _own(cluster, brokers)
-    for report in (*consumers, *producers):
+    for report in reports:
         problems += report.problems
-    return ClientHealth(tuple(problems), brokers, tuple(consumers), tuple(producers))
+    return ClientHealth(
+        tuple(problems),
+        brokers,
+        consumers=tuple(one for one in reports if isinstance(one, ConsumerHealth)),
+        producers=tuple(one for one in reports if isinstance(one, ProducerHealth)),
+        share_consumers=tuple(one for one in reports if isinstance(one, ShareConsumerHealth)),
+    )
 
 
 def _own(cluster: BaseCluster, brokers: tuple[BrokerHealth, ...]) -> list[Problem]:
     """Return what is wrong with the client itself."""
     if cluster.ended or cluster.closed:
         return [Problem("closed", "the client is closed", "make another", None, True)]
+    if cluster.handler.has_ended:
+        text = "the event loop of the client is closed, or is the parent's of this process"
+        return [Problem("closed", text, "make a client in the loop that runs", None, True)]
     found = []
     held = held_by(cluster.handler)
     if held is not None:
@@ -86,7 +91,9 @@ def _broker(cluster: BaseCluster, node: Node, asked: dict[int, KafkaException | 
 def _ask_each(cluster: BaseCluster, timeout: float) -> dict[int, KafkaException | None]:
     """Return what each broker has answered in time: None, or an error."""
     handler, left = cluster.handler, deque(node for _, node in sorted(cluster.brokers.items()))
-    late = KafkaException(f"it has not answered within {timeout:g} s")
+    count = len(left)
+    rounds = -(-count // ASKED_MOST) or 1  # brokers that hang must not take the time of those behind them
+    late = KafkaException(f"it has not answered within {timeout / rounds:g} s")
     found: dict[int, KafkaException | None] = dict.fromkeys((node.id for node in left), late)
     deadline = handler.now() + timeout
 
@@ -96,14 +103,22 @@ def _ask_each(cluster: BaseCluster, timeout: float) -> dict[int, KafkaException 
                 node = left.popleft()
             except IndexError:  # another worker has taken it
                 return
-            ms = max(1, round((deadline - handler.now()) * 1000))
+            ms = max(1, round(min(deadline - handler.now(), timeout / rounds) * 1000))
             try:
                 node.call(wire.ApiVersionsRequest(), timeout_ms=ms, version=0)
                 found[node.id] = None
             except KafkaException as error:
                 found[node.id] = error
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is what keeps the client from the broker
+                found[node.id] = KafkaException(f"{type(error).__name__}: {error}")
 
-    workers = [handler.spawn(ask, name="pykafka.probe") for _ in range(min(len(left), ASKED_MOST))]
+    workers = []
+    try:
+        for _ in range(min(count, ASKED_MOST)):
+            workers.append(handler.spawn(ask, name="pykafka.probe"))
+    except WorkerNotStartedError:  # those that there are ask the others, too
+        if not workers:
+            ask()
     for worker in workers:
         worker.join(max(deadline - handler.now(), 0.0))
     return dict(found)  # a worker that is late changes nothing any more

@@ -31,7 +31,7 @@ def explain_consumer(consumer: Any, timeout: float) -> Explanation:
         _add_transactions(view, reasons, seconds)
     lines: list[tuple[str, Reason]] = []
     membership = view.membership_reason() if engine.running else None
-    if not engine.running:
+    if not engine.running and not view.starts_later:
         lines.append(("the consumer", Reason(Why.CLOSED, "it is closed", "make another")))
     if membership is not None:
         lines.append((f"group {engine.options.consumer_group}", membership))

@@ -29,6 +29,7 @@ from pykafka.exceptions import (
     TransactionalIdAuthorizationFailed,
     UnknownMemberId,
 )
+from pykafka.health.report import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +56,7 @@ class Why(Enum):
     TRANSACTION = "transaction-state"
     LINGER = "lingers"
     WORKER_ENDED = "worker-ended"
+    FAILED = "failed"
     IN_FLIGHT = "in-flight"
     READS_ON = "reads-on"
     AT_END = "at-end"
@@ -163,3 +165,18 @@ def silent(broker: Any, seconds: float) -> Reason:
     """Return the reason for a broker that owes an answer (for so many seconds)."""
     text = f"broker {broker.id} ({broker.address}) has not answered for {seconds:.0f} s"
     return Reason(Why.UNREACHABLE, text, "see whether the broker hangs, or the network drops packets")
+
+
+def connecting(broker: Any, seconds: float) -> Reason:
+    """Return the reason for a broker to which no connection comes about (for so many seconds)."""
+    text = f"the client has been connecting to broker {broker.id} ({broker.address}) for {seconds:.0f} s"
+    return Reason(Why.UNREACHABLE, text, "see whether the broker hangs, or the network drops packets")
+
+
+def problem_of(reason: Reason, about: str, since: float | None) -> Problem:
+    """Return the problem that a reason is.
+
+    :param about: a partition, a topic, a group or the like
+    :param since: how long it has lasted (s), as far as is known
+    """
+    return Problem(reason.why.value, f"{about}: {reason.text}", reason.remedy, since, reason.restart_helps)

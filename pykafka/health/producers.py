@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.common import TopicPartition
 from pykafka.handlers.whereabouts import stack_of
-from pykafka.health.explanation import Reason, Why, reason_of_error, silent
+from pykafka.health.explanation import Reason, Why, connecting, problem_of, reason_of_error, silent
 from pykafka.health.report import Problem, ProducerHealth
+from pykafka.health.view import Stalled, View
 
 if TYPE_CHECKING:
     from pykafka.producer.accumulator import PartitionQueue
@@ -26,15 +28,15 @@ class Oldest(NamedTuple):
     on_wire: bool
 
 
-class ProducerView:
-    """A `KafkaProducer` as reports see it. It takes no lock of the handler's, so that a native thread may use it.
+class ProducerView(View):
+    """A producer as reports see it. It takes no lock of the handler's, so that a native thread may use it.
 
-    :param producer: a `KafkaProducer`
+    :param producer: a `KafkaProducer`, or one of PyKafka 2
     """
 
-    def __init__(self, producer: Any) -> None:
+    def __init__(self, producer: Any, _: object = None) -> None:
         self.engine: ProducerEngine = producer._engine
-        self._transactions: Any = producer._transactions
+        self._transactions: Any = getattr(producer, "_transactions", None)  # PyKafka 2 has none
         self.now: float = self.engine.handler.now()
         self.oldest = self._find_oldest()
 
@@ -86,15 +88,25 @@ class ProducerView:
 
     def _problems(self) -> list[Problem]:
         whole = self.whole()
-        found = [] if whole is None or whole.is_fine else [_problem(whole, "the producer", None)]
+        found = [] if whole is None or whole.is_fine else [problem_of(whole, "the producer", None)]
         for oldest in self.oldest:
             age = self.now - oldest.batch.created
             if age < LATE_S + self.engine.options.linger_s:
                 continue
             reason = self.reason(oldest)
             if not reason.is_fine and (whole is None or reason.text != whole.text):
-                found.append(_problem(reason, about(oldest), age))
+                found.append(problem_of(reason, about(oldest), age))
         return found
+
+    def stalls(self, threshold_s: float) -> Iterable[tuple[object, Stalled]]:
+        """Return the partitions whose oldest message is so old (s), beyond what it may linger."""
+        for oldest in self.oldest:
+            seconds = self.now - oldest.batch.created
+            if seconds >= threshold_s + self.engine.options.linger_s:
+                reason = self.reason(oldest)
+                if self.engine.completion.callbacks.full and (whole := self.whole()) is not None:
+                    reason = whole
+                yield about(oldest), Stalled(self.name, *oldest.queue.key, seconds, reason.why, str(reason))
 
     # -- reasons ---------------------------------------------------------------------------------------------------
 
@@ -138,19 +150,23 @@ class ProducerView:
         if partition.leader is None:
             return Reason(Why.NO_LEADER, "no broker leads it", "start the brokers that have its replicas")
         broker = partition.leader
-        channel = broker.channel("produce")
         throttled = broker.throttled_for("produce")
         if throttled > 0:
             text = f"broker {broker.id} ({broker.address}) throttles this client for {throttled * 1000:.0f} ms more"
             return Reason(Why.THROTTLED, text, "raise its quota, or send less")
-        error = channel.last_error or batch.last_error
+        channel = broker.find_channel("produce")
+        error = None if channel is None else channel.last_error
         if error is not None:
             return reason_of_error(error)
-        if oldest.on_wire:
-            owed = channel.silent_for()
+        if oldest.on_wire:  # what an earlier attempt has failed by is over
+            owed, age = 0.0 if channel is None else channel.silent_for(), self.now - batch.created
             if owed > LATE_S / 2:
                 return silent(broker, owed)
+            if channel is not None and channel.is_connecting and age > LATE_S:
+                return connecting(broker, age)
             return Reason(Why.IN_FLIGHT, f"sent to broker {broker.id} ({broker.address}), which has not answered yet")
+        if batch.last_error is not None:
+            return reason_of_error(batch.last_error)
         if engine.routing.stale and engine.cluster.metadata_error is not None:
             return self._metadata("no broker gives metadata")
         return self._own(batch)
@@ -180,7 +196,3 @@ def about(oldest: Oldest) -> str:
 
 def _created(oldest: Oldest) -> float:
     return oldest.batch.created
-
-
-def _problem(reason: Reason, subject: str, since: float | None) -> Problem:
-    return Problem(reason.why.value, f"{subject}: {reason.text}", reason.remedy, since, reason.restart_helps)

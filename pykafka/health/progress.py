@@ -45,6 +45,8 @@ class Progress:
         self.called_at = now
         #: Whether it has ever called.
         self.has_called = False
+        # Since when the member of a group has had no stable assignment, as far as the samples show (s); None if it has one.
+        self._unsettled_since: float | None = None
 
     def observe(self, engine: ConsumerEngine, now: float, is_inside: bool) -> None:
         """Take a sample. This takes no lock.
@@ -63,6 +65,21 @@ class Progress:
             else:
                 seen[key] = before
         self._seen = seen
+
+    def settle(self, is_settled: bool, now: float) -> None:
+        """Take a sample of the membership.
+
+        :param is_settled: whether the member has an assignment, or is no member at all
+        """
+        if is_settled:
+            self._unsettled_since = None
+        elif self._unsettled_since is None:
+            self._unsettled_since = now
+
+    def unsettled_for(self, now: float) -> float:
+        """Return for how long the member has had no stable assignment (s); 0 while it has one."""
+        since = self._unsettled_since
+        return 0.0 if since is None else max(now - since, 0.0)
 
     def still_for(self, key: TopicPartition, now: float) -> float:
         """Return for how long a partition that is behind has stood still (s)."""

@@ -166,14 +166,42 @@ class ProducerHealth(Report):
 
 
 @dataclass(frozen=True)
+class ShareConsumerHealth(Report):
+    """A member of a share group.
+
+    :param name: what it reads
+    :param group: its share group
+    :param member: the membership; None before the first subscription
+    :param partitions: that it takes records from, as "topic-0"; other members may take from them, too
+    :param buffered: records that are acquired, and not handed out yet
+    :param unacknowledged: records that are handed out, and whose acknowledgement has no outcome yet
+    :param lock_timeout_ms: how long the broker keeps acquired records for this member (ms); None before the first ones
+    :param last_poll_s: since the application has asked for a record last (s); None: it has not yet
+    :param errors: that the next calls raise, in order
+    """
+
+    name: str
+    group: str
+    member: MemberHealth | None
+    partitions: tuple[str, ...]
+    buffered: int
+    unacknowledged: int
+    lock_timeout_ms: int | None
+    last_poll_s: float | None
+    errors: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ClientHealth(Report):
-    """A client, with all that was made from it.
+    """A client, with all that was made from it, and is open.
 
     :param brokers: that it knows
-    :param consumers: that are open
-    :param producers: that are open
+    :param consumers: `KafkaConsumer`s, and those of PyKafka 2
+    :param producers: `KafkaProducer`s, and those of PyKafka 2
+    :param share_consumers: members of share groups
     """
 
     brokers: tuple[BrokerHealth, ...]
     consumers: tuple[ConsumerHealth, ...]
     producers: tuple[ProducerHealth, ...]
+    share_consumers: tuple[ShareConsumerHealth, ...] = ()

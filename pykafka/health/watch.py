@@ -11,22 +11,22 @@ import logging
 import weakref
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pykafka import health
 from pykafka.exceptions import WorkerNotStartedError
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.native import NativeHandler
 from pykafka.handlers.whereabouts import Hold, HoldProbe
-from pykafka.health.consumers import ConsumerView
-from pykafka.health.explanation import Why
-from pykafka.health.producers import ProducerView, about
+from pykafka.health.view import Held, Stalled
 from pykafka.metrics.listener import HELD, MOVES, STALLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pykafka.handlers import Handler
+    from pykafka.health.explanation import Why
+    from pykafka.health.view import View
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metrics.listener import ClientListener
 
@@ -38,36 +38,6 @@ PERIOD_S = 1.0
 LONGEST_S = 5.0
 #: How long it waits at least: a hub that owes a turn is looked at sooner (s).
 SHORTEST_S = 0.05
-
-
-class Stalled(NamedTuple):
-    """A partition of a consumer, or the oldest message of a producer, that stands still.
-
-    :param subject: the consumer or producer, as logs name it
-    :param topic: its topic
-    :param partition: its number
-    :param seconds: for how long
-    :param why: the reason's kind
-    :param text: the reason, in one sentence
-    """
-
-    subject: str
-    topic: str
-    partition: int
-    seconds: float
-    why: Why
-    text: str
-
-
-class Held(NamedTuple):
-    """A hub or event loop that one call holds.
-
-    :param seconds: for how long at least
-    :param stack: the calls that hold it, the outermost first
-    """
-
-    seconds: float
-    stack: str
 
 
 class _Watched:
@@ -83,23 +53,29 @@ class _Watched:
         self.handler: Handler = cluster.handler
         self.threshold_s = cluster.metrics_settings.stall_report_ms / 1000
         self.hold_s = cluster.metrics_settings.hold_report_ms / 1000
-        self._listener: ClientListener | None = subject._engine.listener
-        # {partition: its stall, which was reported}
+        # A balanced consumer of PyKafka 2 has no engine before it has partitions.
+        self._listener: ClientListener | None = getattr(getattr(subject, "_engine", None), "listener", None)
+        # {partition, or what names the whole: its stall, which was reported}
         self._reported: dict[object, Stalled] = {}
+        # Why the whole stands still, and since when (s of the handler's clock).
+        self._whole: tuple[Why, float] | None = None
 
     @property
     def is_gone(self) -> bool:
-        """Whether it has stopped, or the application has dropped it."""
+        """Whether it has stopped, the application has dropped it, or nothing runs any more on its event loop."""
         subject = self._subject()
-        return subject is None or self._cluster() is None or not subject._engine.running
+        return subject is None or self._cluster() is None or self.handler.has_ended or not subject._is_running
 
     def look(self) -> None:
         """Report each new stall, and tell the listener which reasons have begun and ended."""
         subject, cluster = self._subject(), self._cluster()
         if subject is None or cluster is None:
             return
-        found, before = dict(self._stalls(subject)), self._reported
-        self._reported = found
+        view: View = subject._view()  # also if no stall is reported: it takes a sample
+        found = dict(view.stalls(self.threshold_s)) if self.threshold_s else {}
+        if self.threshold_s and not found:
+            found.update(self._look_at_whole(view))
+        before, self._reported = self._reported, found
         for key, event in found.items():
             if key not in before:
                 self.handler.native.say(_Report(cluster, event, self._listener))
@@ -118,47 +94,23 @@ class _Watched:
     def _say(self, call: Callable[[ClientListener | None, Stalled], None], event: Stalled) -> None:
         self.handler.native.say(partial(call, self._listener, event))
 
+    def _look_at_whole(self, view: View) -> Iterable[tuple[object, Stalled]]:
+        """Yield the stall of a producer or consumer as a whole, if it has lasted; what only a restart mends, at once."""
+        reason, now = view.whole(), self.handler.now()
+        if reason is None:
+            self._whole = None
+            return
+        if self._whole is None or self._whole[0] is not reason.why:
+            self._whole = reason.why, now
+        seconds = now - self._whole[1]
+        if seconds >= self.threshold_s or reason.restart_helps:
+            yield reason.why, Stalled(view.name, "", -1, seconds, reason.why, str(reason))
+
     def notify(self, event: Held) -> None:
         """Report a hold of the hub or loop."""
         cluster = self._cluster()
         if cluster is not None:
             self.handler.native.say(_Report(cluster, event, cluster.listener))
-
-    def _stalls(self, subject: Any) -> Iterable[tuple[object, Stalled]]:
-        return (
-            consumer_stalls(subject, self.threshold_s)
-            if hasattr(subject, "_progress")
-            else producer_stalls(subject, self.threshold_s)
-        )
-
-
-def consumer_stalls(consumer: Any, threshold_s: float) -> Iterable[tuple[object, Stalled]]:
-    """Yield the partitions of a consumer that have stood still for so long (s; 0 for none); this takes a sample."""
-    view = ConsumerView(consumer)
-    if not threshold_s or not view.engine.running:
-        return
-    for key, owned in view.engine.partitions.items():
-        seconds = view.stalled(owned, threshold_s)
-        if seconds is None:
-            continue
-        reason = view.reason(owned)
-        if reason.why is not Why.PAUSED:
-            yield key, Stalled(view.name, key.topic, key.partition, seconds, reason.why, str(reason))
-
-
-def producer_stalls(producer: Any, threshold_s: float) -> Iterable[tuple[object, Stalled]]:
-    """Yield the partitions of a producer whose oldest message is so old (s; 0 for none)."""
-    view = ProducerView(producer)
-    if not threshold_s:
-        return
-    for oldest in view.oldest:
-        seconds = view.now - oldest.batch.created
-        if seconds >= threshold_s + view.engine.options.linger_s:
-            reason = view.reason(oldest)
-            if view.engine.completion.callbacks.full and (whole := view.whole()) is not None:
-                reason = whole
-            key = oldest.queue.key
-            yield about(oldest), Stalled(view.name, *key, seconds, reason.why, str(reason))
 
 
 class _Report:
@@ -177,8 +129,7 @@ class _Report:
     def __call__(self) -> None:
         cluster, event = self._cluster, self._event
         if isinstance(event, Stalled):
-            text = "%s: %s-%d has stood still for %.0f s: %s"
-            what = (event.subject, event.topic, event.partition, event.seconds, event.text)
+            text, what = "%s has stood still for %.0f s: %s", (event.about, event.seconds, event.text)
             cluster.limiter.warn(log, f"{event.subject} {event.topic} {event.why.value}", text, *what)
         else:
             text = "a call holds the hub or event loop for %.1f s or more, so nothing of this client runs there: %s"
@@ -191,8 +142,8 @@ def tell(listener: ClientListener | None, event: Stalled | Held) -> None:
     if listener is None:
         return
     if isinstance(event, Stalled):
-        kind, about = f"{STALLED} {event.why.value}", f"{event.topic}/{event.partition}"
-        listener.on_event(kind, about, event.seconds, f"{event.subject}: {event.text}")
+        about = f"{event.topic}/{event.partition}" if event.topic else event.subject
+        listener.on_event(f"{STALLED} {event.why.value}", about, event.seconds, f"{event.subject}: {event.text}")
     else:
         listener.on_event(HELD, "hub or event loop", event.seconds, event.stack)
 
@@ -216,6 +167,8 @@ class Watch:
         self._native = native
         self._watched: dict[int, _Watched] = {}
         self._probes: dict[int, HoldProbe] = {}
+        # Those at which looking has failed, which was reported.
+        self._failed: set[int] = set()
         # The clients that had something to watch: the worker ends with the last one.
         self._clusters: weakref.WeakSet[BaseCluster] = weakref.WeakSet()
         # What `pykafka.health` leaves for the worker; only of the shared one.
@@ -229,7 +182,7 @@ class Watch:
 
     def _after_fork(self) -> None:
         # The worker is the parent's; consumers and producers come again when they start in the child.
-        self._watched, self._probes, self._clusters = {}, {}, weakref.WeakSet()
+        self._watched, self._probes, self._failed, self._clusters = {}, {}, set(), weakref.WeakSet()
         self._inbox.clear()
         self._close_inbox()
         self._begin()
@@ -240,9 +193,9 @@ class Watch:
         if not watched.threshold_s and not (watched.hold_s and watched.handler.cooperative):
             return
         handler = watched.handler
+        self._watched[id(subject)] = watched  # before its probe, which would be dropped
         if watched.hold_s and handler.cooperative and handler.native is not handler and handler.system_clock:
             self._probes.setdefault(id(handler), HoldProbe(handler))
-        self._watched[id(subject)] = watched
         self._know(cluster)
         self._start()
 
@@ -251,8 +204,9 @@ class Watch:
         cluster.at_end = self.hurry
 
     def _has_work(self) -> bool:
-        """Return whether a client is open that had something to watch."""
-        return bool(self._inbox) or any(not cluster.closed for cluster in list(self._clusters))
+        """Return whether a client is open that had something to watch; one on a closed event loop is not."""
+        open_ones = (one for one in list(self._clusters) if not one.closed and not one.handler.has_ended)
+        return bool(self._inbox) or next(open_ones, None) is not None
 
     def hurry(self) -> None:
         """Look now: a producer or consumer has stopped, or a client was closed. The worker ends with the last client."""
@@ -303,8 +257,7 @@ class Watch:
                 if self._wake is wake:
                     self._close_inbox()
                 running.release()
-            if not self._watched:
-                self._probes.clear()
+            self._drop_probes()
             # also for what came before the inbox was closed
             if not self._has_work() or self._wake is not wake or not running.acquire(False):
                 return
@@ -321,18 +274,30 @@ class Watch:
         return pause
 
     def look(self) -> None:
-        """Look at all that is watched, once; an error in one report does not end the others."""
+        """Look at all that is watched, once; an error in one report does not end the others, and is logged once."""
         held: set[int] = set()
         for number, watched in self._watched.copy().items():
             if watched.is_gone:
                 self._watched.pop(number, None)
                 watched.end()
+                self._failed.discard(number)
                 continue
-            try:
-                watched.look()
-                self._look_at_hub(watched, held)
-            except Exception as error:  # noqa: BLE001 - one that reports cannot do without must not end the worker
-                self._native.report("looking for stalls", error)
+            for step in (watched.look, partial(self._look_at_hub, watched, held)):
+                try:
+                    step()
+                except Exception as error:  # noqa: BLE001 - one that reports cannot do without must not end the worker
+                    if number not in self._failed:
+                        self._failed.add(number)
+                        self._native.report("looking for stalls", error)
+        self._drop_probes()
+
+    def _drop_probes(self) -> None:
+        """Forget the hubs and loops on which nothing is watched any more: they may have ended."""
+        known = list(self._probes)  # first: `add` has put the watched ones of these there
+        living = {id(watched.handler) for watched in self._watched.copy().values()}
+        for number in known:
+            if number not in living:
+                self._probes.pop(number, None)
 
     def _look_at_hub(self, watched: _Watched, seen: set[int]) -> None:
         number = id(watched.handler)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka._version import __version__
@@ -26,6 +26,7 @@ from pykafka.metrics.sensors import Sensor
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.metrics.listener import ClientListener
+    from pykafka.network.node import Node
 
 #: A failure to connect says nothing any more if the client has not tried again for so long (s): it does not need that broker.
 FORGOTTEN_S = 30.0
@@ -41,6 +42,8 @@ class MeasuredClient(Protocol):
     listener: ClientListener | None
     made_at_ms: int
 
+    @property
+    def brokers(self) -> Mapping[int, Node]: ...
     @property
     def connection_count(self) -> int: ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykafka.metadata.lifecycle import Closables
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pykafka.metadata.brokers import Brokers
     from pykafka.metrics.metric import Metric
     from pykafka.metrics.tracing import RecordTracer
+    from pykafka.network.node import Node
 
 
 class Reporting:
@@ -51,6 +52,11 @@ class Reporting:
         self.on_part_start: Callable[[], object] = int
         #: Called when the cluster is closed: the watch for stalls looks whether it has work left.
         self.at_end: Callable[[], object] = int
+
+    @property
+    def brokers(self) -> Mapping[int, Node]:
+        """The known brokers by id."""
+        return self._known_brokers.by_id
 
     @property
     def connection_count(self) -> int:

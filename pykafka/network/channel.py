@@ -155,6 +155,11 @@ class Channel:
         return requests is not None and requests.shared.requests.silent_for() > SILENT_S
 
     @property
+    def is_connecting(self) -> bool:
+        """Whether a worker is connecting now."""
+        return self._connecting is not None
+
+    @property
     def in_trouble(self) -> bool:
         """Whether a worker is connecting now, or the last attempt failed."""
         return self._connecting is not None or self._last_error is not None

@@ -249,6 +249,10 @@ class Node:
         """Return the channel of this name, making it (unconnected) if there is none."""
         return self._channels.get(name)
 
+    def find_channel(self, name: str) -> Channel | None:
+        """Return the channel of this name; None if there is none yet. This takes no lock."""
+        return self._channels.find(name)
+
     def _new_channel(self, name: str) -> Channel:
         return Channel(
             self._handler,

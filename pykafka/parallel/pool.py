@@ -28,13 +28,15 @@ class PoolWorker:
     :param wake: set when a task may be ready
     """
 
-    __slots__ = ("began", "started", "wake")
+    __slots__ = ("began", "here", "started", "wake")
 
     def __init__(self, wake: EventType) -> None:
         self.wake = wake
         self.started = False
         #: When its present call of `handle()` has begun (s, of the handler's clock); None outside of one.
         self.began: float | None = None
+        #: What stands for the worker, as of `Handler.here`; None before it runs.
+        self.here: object = None
 
 
 class Pool:
@@ -105,7 +107,14 @@ class Pool:
     @property
     def oldest_began(self) -> float | None:
         """When the longest of the present calls of `handle()` has begun (s, of the handler's clock); None without one."""
-        return min((began for me in list(self._pool_workers) if (began := me.began) is not None), default=None)
+        oldest = self.oldest_call
+        return None if oldest is None else oldest[0]
+
+    @property
+    def oldest_call(self) -> tuple[float, object] | None:
+        """When the longest of the present calls of `handle()` has begun, and its worker's `Handler.here`; None without one."""
+        calls = [(began, me.here) for me in self._pool_workers.copy() if (began := me.began) is not None]
+        return min(calls, key=lambda call: call[0], default=None)
 
     # -- by the worker that polls -----------------------------------------------------------------------------------
 
@@ -186,19 +195,21 @@ class Pool:
     def _work(self, me: PoolWorker) -> None:
         self._local.working = True
         handler, handle, durations = self._handler, self._handle, self.durations
+        me.here = handler.here()
         task: Task | None = None
         try:
             task = self._wait_for_task(me)
             while task is not None:
                 error = task.error
                 if error is None:
-                    me.began = began = handler.now() if durations is not None else None
+                    me.began = began = handler.now()  # also if nobody measures: a call that hangs has to be found
                     try:
                         call(handler, handle, task.record)
                     except BaseException as raised:  # noqa: BLE001 - `judge` separates failures of a record from ends of a worker
                         error = raised
-                    if durations is not None and began is not None:
-                        me.began, now = None, handler.now()
+                    me.began = None
+                    if durations is not None:
+                        now = handler.now()
                         durations.record((now - began) * 1000, now)
                 task = self._on_handled(task, me) if error is None else self._on_failed(task, error, me)
                 handler.breathe()

@@ -218,6 +218,11 @@ class ParallelRun:
         """Whether the run has begun and not ended."""
         return self._begun and not self._ended.is_set()
 
+    @property
+    def _oldest_call(self) -> tuple[float, object] | None:
+        """As `Pool.oldest_call`, for reports of health. This takes no lock."""
+        return self._pool.oldest_call
+
     def stats(self) -> Stats:
         """Return the counts of this moment."""
         tasks, pool = self._tasks, self._pool

@@ -193,6 +193,11 @@ class AcquiredRecords:
             yield from list(acquired.values())
 
     @property
+    def count(self) -> int:
+        """How many records the session has; this may be read without the lock."""
+        return sum(len(acquired) for acquired in self._by_partition.copy().values())
+
+    @property
     def due(self) -> list[TopicPartition]:
         """The partitions with acknowledgements to send."""
         return list({key: None for key, found in [*self._due.items(), *self._gaps.items()] if found})

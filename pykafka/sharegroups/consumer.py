@@ -12,6 +12,7 @@ from pykafka.common import TopicPartition
 from pykafka.consumer.options import unpacked, valid_topics
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
+from pykafka.health import Viewed, watching
 from pykafka.metadata.brokers import countdown
 from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.metrics.listener import POLLED, WAITED
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pykafka.handlers.base import LockType
+    from pykafka.health import Explanation, ShareConsumerHealth
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metrics.metric import Metrics
     from pykafka.serialization import DeserializerLike
     from pykafka.serialization.reading import OnBadRecord
     from pykafka.sharegroups.options import OnAcknowledge
+    from pykafka.sharegroups.share_health import ShareView
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +46,7 @@ Committed = dict[TopicPartition, KafkaException | None]
 OnCommit = Callable[[Committed], object]
 
 
-class ShareConsumer(Generic[K, V]):
+class ShareConsumer(Viewed, Generic[K, V]):
     """A member of a share group: many members take records of the same partitions, and acknowledge each by itself (KIP-932).
 
     `client.share_consumer(...)` makes one; it needs Kafka 4.2 or later. A record that is taken is locked for its member; it
@@ -104,12 +107,14 @@ class ShareConsumer(Generic[K, V]):
         self._reading = SingleCaller(self._handler)
         self._closing = self._closed = self._is_forked = False
         self._closure = CloseOnce(self._handler)
+        on_start, self._on_stop = watching(self, cluster)
         self._at_close = ClosedWithClient(self)
         cluster.stop_at_close(self._at_close)
         self._handler.at_fork(self._after_fork)
         names = tuple(topics)
         if names:
             self.subscribe(*names)
+        on_start()
 
     @collected(_build, ShareConsumerOptions, more=CONSUMER)
     def __init__(
@@ -270,6 +275,7 @@ class ShareConsumer(Generic[K, V]):
             self._enter(turn)
             self._accept_delivered()
             engine = self._engine
+            engine.caller, engine.called_at = self._handler.here(), self._handler.now()
             listener = engine.listener
             if listener is not None:
                 listener.on_event(POLLED, f"share group {engine.options.group}")
@@ -292,6 +298,7 @@ class ShareConsumer(Generic[K, V]):
                         listener.on_event(WAITED, f"share group {engine.options.group}", self._handler.now() - began)
                     engine.arrived.clear()
             finally:
+                engine.called_at = self._handler.now()
                 if timeout != 0:
                     engine.set_wanting(False)
 
@@ -446,6 +453,30 @@ class ShareConsumer(Generic[K, V]):
 
         return Metrics(self._engine.read_metrics())
 
+    def health(self) -> ShareConsumerHealth:
+        """Return the state of the consumer, without a request: membership, records, errors, and what is wrong.
+
+        :returns: `pykafka.health.ShareConsumerHealth`; its `to_dict()` is for JSON
+        """
+        return self._view_class()(self, self._handler.here()).report()
+
+    def explain(self) -> Explanation:
+        """Return what keeps the consumer, and each of its partitions, from being read; `print()` shows a line for each."""
+        return self._view_class()(self, self._handler.here()).explain()
+
+    def _view_class(self) -> type[ShareView]:
+        from pykafka.sharegroups.share_health import ShareView
+
+        return ShareView
+
+    @property
+    def _is_open(self) -> bool:
+        return not self._closing
+
+    @property
+    def _is_running(self) -> bool:
+        return not self._closing
+
     # -- life ------------------------------------------------------------------------------------------------------
 
     def close(self, timeout: float | None = None) -> None:
@@ -472,6 +503,7 @@ class ShareConsumer(Generic[K, V]):
             self._engine.stop(self._handler.now() + timeout_s)
         finally:
             self._closed = True
+            self._on_stop()
         self._cluster.leave_to_owner(self._at_close)  # not after an interrupt: the client then finishes this
         self._run_callbacks()
         for waiting, on_commit in self._waiting_callbacks:

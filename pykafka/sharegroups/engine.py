@@ -71,6 +71,12 @@ class ShareEngine:
         self._sessions: dict[int, SessionWorker] = {}
         self._errors: deque[KafkaException] = deque()
         self._outcomes: deque[Acknowledged] = deque()
+        # Why partitions of the assignment are not read at present, and since when (s of the handler's clock): by single steps.
+        self._trouble: dict[TopicPartition, tuple[KafkaException, float]] = {}
+        #: When the application has called last for records (s, of the handler's clock); None: it has not yet.
+        self.called_at: float | None = None
+        #: What stands for the worker that has called last, as of `Handler.here`.
+        self.caller: object = None
         self._changed = False
         self._seen: int | None = None
         self._backoff = Backoff(LEADER_BACKOFF_MS, LEADER_BACKOFF_MAX_MS, self.handler.random)
@@ -117,6 +123,15 @@ class ShareEngine:
                 self.cluster.tracer.acknowledged(acquired, error)
         self.arrived.set()
 
+    def on_fetched(self, keys: Iterable[TopicPartition]) -> None:
+        """Note that brokers have answered fetches of partitions."""
+        for key in keys if self._trouble else ():
+            self._trouble.pop(key, None)
+
+    def _note_trouble(self, key: TopicPartition, error: KafkaException) -> None:
+        before = self._trouble.get(key)
+        self._trouble[key] = error.again(), self.handler.now() if before is None else before[1]
+
     def on_leader_lost(self, worker: SessionWorker, keys: Iterable[TopicPartition], error: KafkaException) -> None:
         """Look up the leaders of partitions again."""
         log.info("share group %s: broker %d: %s", self.options.group, worker.broker.id, error)
@@ -126,6 +141,7 @@ class ShareEngine:
             self.cluster.internal_topics.waits(SHARES, f"share group {self.options.group}")
         with self.lock:
             for key in keys:
+                self._note_trouble(key, error)
                 id_ = worker.wanted.pop(key, None)
                 if id_ is not None:
                     self._assigned_to.pop((key, id_), None)
@@ -203,6 +219,8 @@ class ShareEngine:
         with self.lock:
             for gone in self._assigned_to.keys() - wanted:
                 self._assigned_to.pop(gone).wanted.pop(gone[0], None)
+            for key in self._trouble.keys() - {key for key, _ in wanted}:
+                self._trouble.pop(key, None)
             lacking = [one for one in wanted if one not in self._assigned_to]
         complete = all(id_ in names for id_ in assignment)
         if lacking:
@@ -212,6 +230,7 @@ class ShareEngine:
                 broker = self.cluster.leader(key.topic, key.partition, left_ms)
             except KafkaException as error:
                 log.info("share group %s: %s", self.options.group, error)
+                self._note_trouble(key, error)
                 self._seen, complete = self.cluster.generation, False
                 continue
             self._give(broker, key, id_)
@@ -227,6 +246,34 @@ class ShareEngine:
             worker.wanted[key] = id_
             self._assigned_to[key, id_] = worker
         worker.wake.set()
+
+    # -- for reports: these take no lock --------------------------------------------------------------------------------
+
+    @property
+    def sessions(self) -> list[SessionWorker]:
+        """The sessions with leaders."""
+        return list(self._sessions.copy().values())
+
+    @property
+    def trouble(self) -> dict[TopicPartition, tuple[KafkaException, float]]:
+        """Why partitions of the assignment are not read at present, and since when (s of the handler's clock)."""
+        return self._trouble.copy()
+
+    @property
+    def pending_errors(self) -> list[KafkaException]:
+        """The errors that the next calls raise, in order."""
+        first = self.member.error
+        return [*([] if first is None else [first]), *self._errors.copy()]
+
+    @property
+    def waiting_s(self) -> float:
+        """For how long the call that is under way has lasted, or since when the last one has begun (s)."""
+        return 0.0 if self.called_at is None else self.handler.now() - self.called_at
+
+    @property
+    def buffered(self) -> int:
+        """How many records are acquired, and not handed out."""
+        return len(self._buffer)
 
     # -- records: the application's worker -------------------------------------------------------------------------
 

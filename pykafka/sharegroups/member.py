@@ -32,6 +32,13 @@ FIRST_HEARTBEAT_S = 0.1
 Assignment = dict["UUID", list[int]]
 
 
+def error_of_worker(worker: Worker | None) -> BaseException | None:
+    """Return the error by which a worker has ended before its time; None if it runs, or was not started."""
+    if worker is None or worker.is_alive():
+        return None
+    return worker.error or KafkaException(f"{worker.name} was ended from outside")
+
+
 class ShareMember:
     """One member of a share group.
 
@@ -71,6 +78,10 @@ class ShareMember:
         self._empty_heartbeats, self._has_no_partition = 0, True
         #: Why the group refuses this member; the next call of the application raises it.
         self.error: KafkaException | None = None
+        #: Why the last heartbeat has failed; None since one has succeeded.
+        self.last_error: KafkaException | None = None
+        #: When the coordinator has taken a heartbeat last (s, of the handler's clock); None before the first.
+        self.heard_at: float | None = None
         self._wake = self._handler.Event()
         self._stopping = False
         # Whether the worker stops waiting for a response.
@@ -81,6 +92,21 @@ class ShareMember:
     def member_id(self) -> str:
         """The member's id, for its life."""
         return self.membership.member_id
+
+    @property
+    def interval_s(self) -> float:
+        """How often the coordinator wants a heartbeat (s); 0.0 before its first answer."""
+        return self._interval
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the member has ever subscribed."""
+        return self._worker is not None
+
+    @property
+    def worker_error(self) -> BaseException | None:
+        """The error that has ended the worker, which sends no heartbeat any more; None while it runs, or was stopped."""
+        return None if self._stopping else error_of_worker(self._worker)
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Read these topics; the first call joins the group."""
@@ -123,6 +149,7 @@ class ShareMember:
         except KafkaException as error:
             return None if self._stopping else self._failed(error)
         self._failures = 0
+        self.last_error, self.heard_at = None, self._handler.now()
         self._sent_topics = topics
         if self.listener is not None:
             about, seconds = f"share group {self.connection.group_id}", self._handler.now() - began
@@ -173,6 +200,7 @@ class ShareMember:
 
     def _failed(self, error: KafkaException) -> float | None:
         """Handle an error; return the pause before the next heartbeat (s)."""
+        self.last_error = error.again()
         if self.listener is not None:
             self.listener.on_event(FAILED, f"share group {self.connection.group_id}", 0.0, error)
         code = getattr(error, "ERROR_CODE", 0)

@@ -28,12 +28,14 @@ from pykafka.protocol.records import scan
 from pykafka.protocol.wire.share_groups import AcknowledgementBatch
 from pykafka.record import Record
 from pykafka.sharegroups.acquired_records import AcknowledgeType, AcquiredRecord, AcquiredRecords, Owner, Sent
+from pykafka.sharegroups.member import error_of_worker
 from pykafka.utils.compression import unpacked_limit
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, LockType, Worker
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metrics.listener import ClientListener
+    from pykafka.network.channel import Channel
     from pykafka.network.node import Node
     from pykafka.protocol.records import RawBatch
     from pykafka.sharegroups.options import ShareConsumerOptions
@@ -77,6 +79,7 @@ class Port(Protocol):
     def acknowledge(self, acquired: AcquiredRecord, kind: AcknowledgeType) -> bool: ...
     def on_acquired(self, records: list[Record[Any, Any]], lock_timeout_ms: int) -> None: ...
     def on_acknowledged(self, acquired: Collection[AcquiredRecord], error: KafkaException | None) -> None: ...
+    def on_fetched(self, keys: Iterable[TopicPartition]) -> None: ...
     def on_leader_lost(self, worker: SessionWorker, keys: Iterable[TopicPartition], error: KafkaException) -> None: ...
     def failed(self, error: KafkaException) -> None: ...
 
@@ -122,6 +125,16 @@ class SessionWorker:
     def may_renew(self) -> bool:
         """Whether the broker renews locks."""
         return self.broker.api_version(wire.ShareAcknowledgeRequest) >= RENEWS_FROM
+
+    @property
+    def worker_error(self) -> BaseException | None:
+        """The error that has ended the worker, so that its partitions are not read; None while it runs, or was stopped."""
+        return None if self._stopping else error_of_worker(self._worker)
+
+    @property
+    def connection(self) -> Channel | None:
+        """The channel of the session; None before its first request. This takes no lock."""
+        return self.broker.find_channel(self._channel)
 
     def stop(self) -> None:
         """Send acknowledgements, and end the session; call `join` next."""
@@ -242,6 +255,7 @@ class SessionWorker:
         parts = self._partitions(response)
         errors = {key: (part.acknowledge_error_code, part.acknowledge_error_message) for key, part in parts.items()}
         self._complete_each(sent, errors, expires_at, "ShareFetch")
+        self._engine.on_fetched([key for key in wanted if key not in parts or not parts[key].error_code])
         for key, part in parts.items():
             self._take(key, part, expires_at, response.acquisition_lock_timeout_ms)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pykafka.compat.deserializing import Deserializer
     from pykafka.consumer.options import OffsetReset
+    from pykafka.health.view import View
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
     from pykafka.producer.accumulator import PartitionQueue
@@ -87,6 +88,11 @@ class RdKafkaProducer(Producer):
     def _is_led(self, queue: PartitionQueue) -> bool:
         return True  # librdkafka finds the leaders
 
+    def _view_class(self) -> type[View]:
+        from pykafka.compat.health import RdKafkaProducerView
+
+        return RdKafkaProducerView
+
     def _make_engine(self) -> RdKafkaEngine:
         return RdKafkaEngine(self._cluster, self._topic, self._options, self)
 
@@ -138,6 +144,11 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         client_rack: str | None = None,
         unpacked_max_bytes: int | None = None,
     ) -> None: ...
+
+    def _view_class(self) -> type[View]:
+        from pykafka.compat.health import RdKafkaView
+
+        return RdKafkaView
 
     def _make_engine(self, options: ConsumerOptions) -> RdKafkaConsumerEngine:
         return RdKafkaConsumerEngine(self._cluster, options, get_string(self._topic.name), self, self._before)

@@ -111,6 +111,11 @@ class RdKafkaEngine(DocumentedEngine):
         self._polling = cluster.handler.Lock()
         super().__init__(cluster, topic, options, producer)
 
+    @property
+    def outstanding(self) -> int:
+        """How many messages librdkafka has, and has not reported on."""
+        return self._outstanding
+
     def _settings(self) -> dict[str, Any]:
         options = self.options
         return common_settings(self.cluster) | {

@@ -164,6 +164,11 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
         return None if out else answer
 
     @property
+    def is_waiting_for_instance(self) -> bool:
+        """Whether another member has the instance id, and this one waits until it is released."""
+        return self._unreleased_since is not None
+
+    @property
     def may_be_member(self) -> bool:
         """Whether the coordinator may have this member: it is one, or an answer to its joining has not come."""
         return self.membership.state is State.MEMBER or self._joined < self.joins

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import subprocess
@@ -15,12 +16,14 @@ import gevent
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.aio import KafkaClient as AsyncClient
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import MessagesNotDelivered
 from pykafka.handlers import Handler
 from pykafka.handlers.whereabouts import HoldProbe, stack_of
 from pykafka.health import Held, Stalled, Why
 from pykafka.health import watch as module
+from pykafka.health.clients import client_health
 from tests.support.loops import Concurrency
 from tests.support.waiting import until
 
@@ -252,8 +255,9 @@ def test_an_error_of_one_look_ends_no_other(caplog: pytest.LogCaptureFixture, ha
     watch = module.Watch(handler.native)
     watch._watched = {1: Broken(), 2: Broken()}  # type: ignore[dict-item]
     watch.look()
+    watch.look()
     handler.sleep(0.1)
-    assert caplog.text.count("looking for stalls failed: broken") == 2
+    assert caplog.text.count("looking for stalls failed: broken") == 2  # once of each
 
 
 def test_a_report_names_no_secret() -> None:
@@ -315,6 +319,48 @@ def test_an_idle_hub_is_not_woken() -> None:
     assert not posted
 
 
+@pytest.mark.on_asyncio
+def test_a_hub_is_forgotten_when_nothing_is_watched_on_it(concurrency: Concurrency) -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts) as other,
+        other.consumer("t"),
+        KafkaClient(cluster.hosts, **concurrency()) as client,
+    ):
+        handler, watch = client.cluster.handler, module.watch_of(client.cluster.handler)
+        with client.consumer("t"):
+            until(handler, lambda: (id(handler) in watch._probes) is handler.cooperative)
+        client.close()
+        until(handler, lambda: id(handler) not in watch._probes, 5)
+        assert watch._watched  # that of the other client
+
+
+def test_a_loop_that_is_closed_is_not_held(listened: list[Any], caplog: pytest.LogCaptureFixture) -> None:
+    """Its client was not closed, and holds nothing: the loop cannot turn any more."""
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts) as client,
+        client.consumer("t"),
+    ):
+        left: list[Any] = []
+
+        async def main() -> None:
+            client = await AsyncClient(cluster.hosts, hold_report_ms=200, stall_report_ms=500)
+            left.extend((client, await client.consumer("t")))
+            time.sleep(1.5)  # so that the loop owes a turn at its end
+
+        asyncio.run(main())
+        inner = left[0]._inner.cluster
+        watch = module.watch_of(inner.handler)
+        until(client.cluster.handler, lambda: id(inner.handler) not in watch._probes, 5)
+        listened.clear()
+        time.sleep(1.5)
+        assert listened == []
+        problem = client_health(inner, probe=True).problems[0]
+        assert (problem.kind, problem.restart_helps) == ("closed", True)
+        assert "looking for stalls" not in caplog.text
+
+
 #: A program that forks; its child reads, and prints what it watches.
 FORKS = """
 import json, os, sys
@@ -326,7 +372,7 @@ consumer = client.consumer("t")
 assert consumer.one(20) is not None
 if os.fork() == 0:
     watch = watch_of(client.cluster.handler)
-    before = len(watch._watched)
+    before = [len(watch._watched), client.health().ready, [why.why.value for _, why in consumer.explain(0)]]
     assert consumer.one(20) is not None
     print(json.dumps([before, len(watch._watched), watch._running.locked(), consumer.health().alive]), flush=True)
     os._exit(0)
@@ -343,4 +389,4 @@ def test_a_forked_child_watches_its_own(kind: str) -> None:
         command = [sys.executable, "-c", FORKS, cluster.hosts, kind]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert json.loads(ended.stdout) == [0, 1, True, True]
+    assert json.loads(ended.stdout) == [[0, True, ["starting"]], 1, True, True]

@@ -139,9 +139,7 @@ def test_a_callback_holds_it(client: KafkaClient) -> None:
         worker = handler.spawn(consumer.one, 30)
         try:
             assert entered.wait(30)
-            # the stack of a task is that of its coroutines
-            text = "in hold" if handler.name != "asyncio" else "callback"
-            named(client, consumer.explain, f"{name}-0", Why.HELD, text)
+            named(client, consumer.explain, f"{name}-0", Why.HELD, "in hold")
         finally:
             released.set()
             worker.join(30)
@@ -321,7 +319,7 @@ def test_a_callback_of_deliveries_holds_the_producer(client: KafkaClient) -> Non
         try:
             while not producer._engine.completion.callbacks.full:
                 producer.produce(name, bytes(900)).get(20)
-            named(client, producer.explain, "the producer", Why.HELD, "on_delivery")
+            named(client, producer.explain, "the producer", Why.HELD, "in called")
         finally:
             released.set()
 

@@ -1,0 +1,92 @@
+"""Handlers of `parallel()` that hang: the record's handler is named with its stack, and livez fails when a restart helps."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.aio import KafkaClient as AsyncClient
+from pykafka.embedded import EmbeddedCluster
+from pykafka.health import Stalled, Why, wsgi_app
+from pykafka.health import watch as module
+from tests.support.loops import Concurrency
+from tests.support.waiting import until
+
+
+def status(client: KafkaClient, path: str) -> int:
+    found: list[str] = []
+    wsgi_app(client)({"PATH_INFO": path}, lambda line, _: found.append(line))
+    return int(found[0][:3])
+
+
+@pytest.mark.parametrize("metrics", [True, False])
+@pytest.mark.parametrize("unacknowledged", [1, 1000])
+def test_a_handler_that_hangs_fails_livez(
+    concurrency: Concurrency, metrics: bool, unacknowledged: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Any] = []
+    monkeypatch.setattr(module, "tell", lambda _, event: heard.append(event))
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, record_metrics=metrics, stall_report_ms=1000, **concurrency()) as client,
+        client.producer() as producer,
+        client.consumer("t", max_poll_interval_ms=3000) as consumer,
+    ):
+        handler = client.cluster.handler
+        entered, released = handler.Event(), handler.Event()
+
+        def hang(record: Any) -> None:
+            entered.set()
+            released.wait(60)
+
+        for _ in range(5):
+            producer.produce("t", b"x")
+        producer.flush()
+        with consumer.parallel(hang, workers=2, max_unacknowledged=unacknowledged, stop_timeout=5):
+            try:
+                assert entered.wait(20)
+                assert status(client, "/livez") == 200
+                until(handler, lambda: status(client, "/livez") == 503, 10)
+                problems = consumer.health().problems
+                assert {problem.kind for problem in problems} == {"held"}
+                assert all("in hang" in problem.text for problem in problems)
+                assert any("longer than max_poll_interval_ms" in problem.text for problem in problems)
+                until(handler, lambda: [event for event in heard if isinstance(event, Stalled)], 5)
+                stalled = next(event for event in heard if isinstance(event, Stalled))
+                assert stalled.why is Why.HELD
+                assert "in hang" in stalled.text
+            finally:
+                released.set()
+        assert status(client, "/livez") == 200
+
+
+def test_an_async_handler_that_hangs_has_its_stack() -> None:
+    async def main(hosts: str) -> None:
+        async with AsyncClient(hosts) as client:
+            async with client.producer() as producer:
+                await producer.produce("t", b"x")
+                await producer.flush()
+            consumer = await client.consumer("t", max_poll_interval_ms=1000)
+            entered, released = asyncio.Event(), asyncio.Event()
+
+            async def hang(record: Any) -> None:
+                entered.set()
+                await released.wait()
+
+            async with consumer.parallel(hang, workers=2):
+                await asyncio.wait_for(entered.wait(), 20)
+                for _ in range(300):
+                    report = await client.health()
+                    if not report.alive:
+                        break
+                    await asyncio.sleep(0.02)
+                assert not report.alive
+                assert "in hang" in report.problems[0].text
+                released.set()
+            await consumer.close()
+
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
+        asyncio.run(main(cluster.hosts))
