@@ -120,7 +120,7 @@ class BaseCluster(Reporting):
         self.limiter = LogLimiter(handler)
         self.internal_topics = InternalTopics(self)
         metadata = metadata or MetadataSettings()
-        self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
+        self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter, self._known_versions)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
         self._cache = MetadataCache(handler, self._known_brokers, self._topics)
         # The answer of `topic_names`, and when it expires (s).

@@ -51,6 +51,7 @@ RELEASES = {
         Release("2.8.2"),
         Release("3.9.2"),
         Release(LATEST, extra=(_LOG4J2,), jvm_options=(), kraft=True),
+        Release("4.4.0", extra=(_LOG4J2,), jvm_options=(), kraft=True),
     )
 }
 

@@ -13,7 +13,7 @@ from pykafka.config.names import plain
 from pykafka.embedded import librdkafka
 from tests.java_judge.kafka_java import run_source
 
-CLIENTS = ("4.3.1", "3.9.2")
+CLIENTS = ("4.4.0", "3.9.2")
 #: As files for Kafka Connect have them.
 PARTS = ("producer", "consumer", "admin")
 

@@ -8,7 +8,7 @@ from tests.java_judge.kafka_java import run_source
 from tests.support.spark.taking import MODES, REFUSED, TAKEN, WARNED, outcome
 
 #: Today's client, and that of Spark's connector.
-CLIENTS = ("4.3.1", "3.9.2")
+CLIENTS = ("4.4.0", "3.9.2")
 #: Values for options whose type says too little, and options beside them.
 VALUES: dict[str, tuple[str, dict[str, str]]] = {
     "kafka.bootstrap.servers": ("other:1", {}),
