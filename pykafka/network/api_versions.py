@@ -300,6 +300,14 @@ def _pause(connection: BrokerConnection, handler: Handler) -> None:
         handler.sleep(min(left, PAUSE_POLL_INTERVAL_S))
 
 
+def _changes(before: ApiRanges, now: ApiRanges) -> str:
+    """Return the names of the APIs of which two answers have other versions."""
+    from pykafka.protocol.api_names import name_of
+
+    changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+    return ", ".join(name_of(key) for key in changed)
+
+
 class NegotiatingNode(Protocol):
     """The broker that speaks; `Node` says what each member does."""
 
@@ -435,7 +443,8 @@ class ApiVersions:
         if self.found == before:
             self._confirmed = self.found
             return False
-        self._node.warn("broker %s says now that it speaks other versions than it has said before", self._node.address)
+        text = "broker %s says now that it speaks other versions than it has said before: %s"
+        self._node.warn(text, self._node.address, _changes(before, self.found or {}))
         return True
 
     # -- choosing --------------------------------------------------------------------------------------------------

@@ -367,8 +367,12 @@ def checked(response: wire.ApiVersionsResponse, version: int) -> ApiRanges:
     for api in response.api_keys:
         key, low, high = api.api_key, api.min_version, api.max_version
         if key < 0 or key in found or not 0 <= low <= high:
+            from pykafka.protocol.api_names import name_of
+
             again = " for the second time" if key in found else ""
-            raise CorruptResponseError(f"the broker says{again} that it has versions {low} to {high} of API {key}")
+            raise CorruptResponseError(
+                f"the broker says{again} that it has versions {low} to {high} of {name_of(key)} (API key {key})"
+            )
         found[key] = low, high
     low, high = found.get(wire.ApiVersionsRequest.api_key, (0, -1))
     if not low <= version <= high:
