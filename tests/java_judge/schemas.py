@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from tests.brokers import maven_jar
+from tests.brokers import NEWEST, maven_jar
 
 #: Today's, and the last release that still described the versions which 4.0 dropped.
-RELEASES = ("4.4.0", "3.9.2")
+RELEASES = (NEWEST, "3.9.2")
 #: Fields that had another name in older releases.
 RENAMED = {("TxnOffsetCommitRequest", "GenerationId"): "GenerationIdOrMemberEpoch"}
 

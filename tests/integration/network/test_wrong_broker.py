@@ -53,7 +53,6 @@ def test_another_broker_of_the_cluster_refuses(
             producer.produce(topic.name, b"found again").get(20)
 
 
-@pytest.mark.matrix  # a second cluster
 def test_another_cluster_refuses(kafka: KafkaCluster, handler: Handler, lead: Callable[[int, int], None]) -> None:
     with KafkaCluster(kafka.version) as other, KafkaClient(kafka.hosts, handler=handler) as client:
         topic = create_topic(client)
