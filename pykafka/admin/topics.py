@@ -20,10 +20,10 @@ from pykafka.admin.results import (
     partitions_in,
 )
 from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, Leaders, RequestFactory
-from pykafka.admin.topic_pages import Topic, topic_pages
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, UnsupportedVersion
 from pykafka.metadata.group_offsets import by_topic
+from pykafka.metadata.topic_pages import Topic, topic_pages
 from pykafka.protocol import wire
 from pykafka.utils import get_string
 

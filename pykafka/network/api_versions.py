@@ -53,6 +53,8 @@ SESSION_TOO_SHORT = (
 )
 #: The key of GetTelemetrySubscriptions, whose module ordinary clients do not load.
 TELEMETRY = 71
+#: DescribeTopicPartitions.
+PAGES = 75
 #: The name of no mechanism.
 NO_MECHANISM = "?"
 #: How often a pause looks whether the connection is still wanted (s).
@@ -87,6 +89,8 @@ class KnownVersions:
         self.first_versions: dict[str, int] = {}
         #: Whether a broker takes metrics of clients (KIP-714): only those with a plugin for them list its key.
         self.take_telemetry = False
+        #: Whether the broker that answered last describes topics page by page (KIP-966).
+        self.has_pages = False
         #: The id of the cluster, for brokers to check (KIP-1242); None until it is known, and if they are not to check it.
         self.cluster_id: str | None = None
         #: Whether a broker has asked this client to begin again at its first addresses (REBOOTSTRAP_REQUIRED).
@@ -114,6 +118,7 @@ class KnownVersions:
 
     def learn(self, id_: int, address: str, ranges: ApiRanges) -> None:
         """Remember a broker's versions; log a warning if it is 0.8.2."""
+        self.has_pages = PAGES in ranges
         self._checks = ranges.get(wire.ApiVersionsRequest.api_key, (0, 0))[1] >= NAMES_BROKER
         if ranges is not RANGES_0_8_2:
             self.take_telemetry = self.take_telemetry or TELEMETRY in ranges

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Protocol
 
-from pykafka.exceptions import CorruptResponseError
+from pykafka.exceptions import CorruptResponseError, UnsupportedVersion
 from pykafka.protocol import wire
+
+log = logging.getLogger(__name__)
 
 #: How many partitions a page has at most; brokers have a limit of their own, which is 2000 by default.
 PAGE_PARTITIONS = 2000
 
 Topic = wire.DescribeTopicPartitionsResponse.Topic
+
+
+class AskedCluster(Protocol):
+    """The cluster; `pykafka.metadata.cluster.BaseCluster` documents each member."""
+
+    def call(self, request: wire.DescribeTopicPartitionsRequest) -> wire.DescribeTopicPartitionsResponse: ...
+    def ask_metadata(self, topics: list[str] | None) -> wire.MetadataResponse: ...
 
 
 def topic_pages(
@@ -52,6 +63,25 @@ def topic_pages(
                 topic_name=following.topic_name, partition_index=following.partition_index
             ),
         )
+
+
+def all_names(cluster: AskedCluster, has_pages: bool) -> list[str]:
+    """Return the names of all topics.
+
+    :param has_pages: whether brokers have pages (since Kafka 3.8, without ZooKeeper); else one answer has all topics
+    :raises NoBrokersAvailableError: no broker answered
+    """
+    if has_pages:
+        try:
+            pages = (_names(page) for page in topic_pages(cluster.call, None))
+            return list(dict.fromkeys(chain.from_iterable(pages)))
+        except UnsupportedVersion as error:  # as of a broker that is not upgraded yet
+            log.debug("not all brokers describe topics page by page: %s", error)
+    return _names(cluster.ask_metadata(None).topics)
+
+
+def _names(topics: Iterable[Any]) -> list[str]:
+    return [topic.name for topic in topics if topic.name is not None]
 
 
 def _place(cursor: Any) -> tuple[bytes, int]:
