@@ -50,8 +50,9 @@ def test_a_topic_is_created_described_listed_and_deleted(admin: Admin) -> None:
 
 def test_pages_have_what_one_answer_has(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page ends within a topic, at its end, and before one that does not exist."""
-    names = [unique("t") for _ in range(4)]
-    admin.create_topics([NewTopic(name, partitions=count, replication=3) for name, count in zip(names, (5, 4, 1, 2), strict=True)])
+    made = {unique("t"): count for count in (5, 4, 1, 2)}
+    names = list(made)
+    admin.create_topics([NewTopic(name, partitions=count, replication=3) for name, count in made.items()])
     whole, listed = admin.describe_topics(names), admin.list_topics()
     assert {part.elr for one in whole.values() for part in one.partitions} == {() if kafka_since(4) else None}
     for most in (1, 3, 4, 7):
@@ -61,7 +62,7 @@ def test_pages_have_what_one_answer_has(admin: Admin, monkeypatch: pytest.Monkey
         assert isinstance(paged.errors["no-such-topic"], UnknownTopicOrPartition)
         assert admin.list_topics() == listed
     counts = {one.name: (one.partitions, one.replicas, one.without_leader) for one in listed}
-    assert [counts[name] for name in names] == [(5, 3, 0), (4, 3, 0), (1, 3, 0), (2, 3, 0)]
+    assert {name: counts[name] for name in names} == {name: (count, 3, 0) for name, count in made.items()}
     admin.delete_topics(names)
 
 

@@ -31,7 +31,7 @@ def lead(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, in
 
 
 def cut(client: KafkaClient, id_: int) -> None:
-    """Have the next request to a broker make a new connection, as after the broker was restarted."""
+    """Make the next request to a broker open a new connection, as after the broker was restarted."""
     client.brokers[id_].drop_connections()
     client.brokers[id_].forget_versions()
 

@@ -59,7 +59,7 @@ def test_the_commit_says_that_the_topic_was_made_anew(
             with other.producer() as plain:
                 plain.produce_many(given, [b"new"] * 3)
             with producer.transaction(consumer):
-                found = []
+                found: list[Any] = []
                 while len(found) < 3:
                     found += consumer.poll(3, timeout=30)
                 assert [record.value for record in found] == [b"new"] * 3
