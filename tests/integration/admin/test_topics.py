@@ -48,6 +48,7 @@ def test_a_topic_is_created_described_listed_and_deleted(admin: Admin) -> None:
     assert caught.value.topic == name
 
 
+@pytest.mark.on_asyncio
 def test_pages_have_what_one_answer_has(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page ends within a topic, at its end, and before one that does not exist."""
     made = {unique("t"): count for count in (5, 4, 1, 2)}
