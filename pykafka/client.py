@@ -119,6 +119,8 @@ class KafkaClient:
     :param stats_cb: called with statistics as JSON, as librdkafka has them, of each producer and consumer, every
         `statistics_interval_ms`; docs/statistics.md lists the fields
     :param statistics_interval_ms: how often `stats_cb` is called; 0 never calls it
+    :param metadata_cluster_check_enable: name broker and cluster to brokers when connecting, so that one refuses a
+        connection meant for another (since Kafka 4.4); without effect if `metadata_recovery_strategy` is `'none'`
     :param other_names: the options of security as other Python clients name them: `security_protocol`, `sasl_mechanism`,
         `sasl_plain_username`, `sasl_plain_password`, `sasl_oauth_token_provider`, `sasl_kerberos_service_name`,
         `ssl_cafile`, `ssl_certfile`, `ssl_keyfile`, `ssl_password`, `ssl_check_hostname`, `ssl_context`
@@ -173,6 +175,7 @@ class KafkaClient:
         enable_metrics_push: bool = True,
         stats_cb: Callable[[str], object] | None = None,
         statistics_interval_ms: int = 0,
+        metadata_cluster_check_enable: bool = True,
         **other_names: Unpack[OtherNames],
     ) -> None:
         if isinstance(hosts, Mapping):
@@ -201,6 +204,7 @@ class KafkaClient:
                 metadata_max_age_ms=metadata_max_age_ms,
                 metadata_recovery_strategy=metadata_recovery_strategy,
                 metadata_recovery_rebootstrap_trigger_ms=metadata_recovery_rebootstrap_trigger_ms,
+                metadata_cluster_check_enable=metadata_cluster_check_enable,
                 retry_backoff_ms=retry_backoff_ms,
                 retry_backoff_max_ms=retry_backoff_max_ms,
             )

@@ -34,7 +34,8 @@
         NameResolutionError
         ConnectTimeoutError                  (also TimeoutError)
         ProxyError
-        ForeignClusterError
+        WrongBrokerError
+          ForeignClusterError
         TlsError
         NotKafkaError
         CorrelationIdError

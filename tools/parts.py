@@ -14,7 +14,9 @@ def without(paths: list[str]) -> list[str]:
     return [f"--ignore={path}" for path in paths]
 
 
-RELEASES = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.2", "4.3.1")
+RELEASES = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.2", "4.3.1", "4.4.0")
+#: The newest, with all parts of `make test` that depend on the shared brokers, besides the one that `make test` uses.
+NEWEST = RELEASES[-1]
 INTEGRATION = "tests/integration"
 #: The core for every release: produce, consume, offsets, codecs, groups through ZooKeeper and through the brokers, the
 #: documented requests; on threads and on greenlets.
@@ -91,6 +93,7 @@ TODAY = [
         "transactions",
         "transactions_attacked",
         "transactions_denied",
+        "transactions_made_anew",
     )
 ]
 TODAY += [*TRANSACTIONS, f"{INTEGRATION}/sharegroups", *NEXT_GENERATION, NEXT_GENERATION_CONSUMERS]
@@ -340,6 +343,12 @@ TEST = {
 MATRIX = {
     **{f"core-{release}": Part(release, CORE, 2) for release in RELEASES if f"core-{release}" not in TEST},
     **{name: part for release in WHOLE for name, part in whole(release).items()},
+    **{
+        f"{name}-{NEWEST}": TEST[name]._replace(
+            release=NEWEST, arguments=[*TEST[name].arguments, *without([OWN_BROKERS])]
+        )
+        for name in ("kafka", "today", "access", "groups", "outages")
+    },
     **{f"spark-on-{release}": Part(release, SPARK, 3) for release in RELEASES},
     "quick-pure": Part("4.3.1", [*QUICK, "-m", "not slow and not matrix"], 6, pure=True),
     "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 8, pure=True),

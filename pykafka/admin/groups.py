@@ -283,7 +283,7 @@ def _ask_newer(
     def read(response: Any, items: Sequence[str], broker: Node) -> Mapping[str, GroupDescription | KafkaException]:
         return {
             group.group_id: response_error(group, f"group {group.group_id}")
-            or _described(group, kind, kind.value, getattr(group, "assignor_name", ""), members(group), broker)
+            or _described(group, kind, kind.value, getattr(group, "assignor_name", "") or "", members(group), broker)
             for group in response.groups
         }
 

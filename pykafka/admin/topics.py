@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -21,8 +21,9 @@ from pykafka.admin.results import (
 )
 from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, Leaders, RequestFactory
 from pykafka.common import TopicPartition
-from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
+from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, UnsupportedVersion
 from pykafka.metadata.group_offsets import by_topic
+from pykafka.metadata.topic_pages import Topic, topic_pages
 from pykafka.protocol import wire
 from pykafka.utils import get_string
 
@@ -127,12 +128,29 @@ class TopicListing:
     :param topic_id: its id, since Kafka 2.8
     :param internal: whether Kafka keeps it for itself
     :param partitions: how many
+    :param replicas: the most that one of its partitions has
+    :param without_leader: how many partitions have no leader
+    :param under_replicated: how many partitions have replicas that are not in sync
     """
 
     name: str
     topic_id: UUID | None
     internal: bool
     partitions: int
+    replicas: int = 0
+    without_leader: int = 0
+    under_replicated: int = 0
+
+    def with_more(self, partitions: Sequence[Any]) -> TopicListing:
+        """Return the same topic with more partitions, as a response has them."""
+        return replace(
+            self,
+            partitions=self.partitions + len(partitions),
+            replicas=max([self.replicas, *(len(part.replica_nodes) for part in partitions)]),
+            without_leader=self.without_leader + sum(part.leader_id < 0 for part in partitions),
+            under_replicated=self.under_replicated
+            + sum(len(part.isr_nodes) < len(part.replica_nodes) for part in partitions),
+        )
 
 
 @dataclass(frozen=True)
@@ -145,6 +163,9 @@ class PartitionDescription:
     :param replicas: the preferred leader first
     :param isr: the replicas that are in sync
     :param offline: the replicas that are not there
+    :param elr: the replicas out of sync that have all committed records, and so may lead (KIP-966); None if brokers do not
+        report them (before Kafka 4.0)
+    :param last_known_elr: those of the last time that there was no leader; None likewise
     """
 
     partition: int
@@ -153,6 +174,8 @@ class PartitionDescription:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     offline: tuple[int, ...]
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -190,19 +213,45 @@ class TopicsAdmin(AdminBase):
     def list_topics(self, *, internal: bool = False, timeout_ms: int = TIMEOUT_MS) -> list[TopicListing]:
         """Return all topics by name.
 
+        Brokers answer page by page, if they can (since Kafka 3.8 without ZooKeeper): so large clusters take no more memory
+        than their list.
+
         :param internal: also topics that Kafka keeps for itself, as `__consumer_offsets`
         :param timeout_ms: of the whole call
         """
-        request = wire.MetadataRequest(topics=None, allow_auto_topic_creation=False)
-        response: wire.MetadataResponse = self._ask_one(
-            wire.MetadataRequest, lambda broker, left: request, lambda response: response, timeout_ms
-        )
-        found = [
-            TopicListing(topic.name, _id(topic.topic_id), topic.is_internal, len(topic.partitions))
-            for topic in response.topics
-            if topic.name is not None and (internal or not (topic.is_internal or topic.name.startswith("__")))
+        deadline = self._deadline(timeout_ms)
+        found: dict[str, TopicListing] = {}
+        try:
+            for page in self._pages(None, deadline):
+                _list(found, page)
+        except UnsupportedVersion:
+            found.clear()
+            request = wire.MetadataRequest(topics=None, allow_auto_topic_creation=False)
+            response: wire.MetadataResponse = self._ask_one(
+                wire.MetadataRequest,
+                lambda broker, left: request,
+                lambda response: response,
+                self._left_ms(deadline),
+            )
+            _list(found, response.topics)
+        return [
+            found[name] for name in sorted(found) if internal or not (found[name].internal or name.startswith("__"))
         ]
-        return sorted(found, key=lambda topic: topic.name)
+
+    def _pages(self, names: Sequence[str] | None, deadline: float) -> Iterator[Sequence[Topic]]:
+        """Yield pages of topics; see `topic_pages`.
+
+        :raises UnsupportedVersion: the brokers have no pages
+        """
+        return topic_pages(
+            lambda request: self._ask_one(
+                wire.DescribeTopicPartitionsRequest,
+                lambda broker, left: request,
+                lambda response: response,
+                self._left_ms(deadline),
+            ),
+            names,
+        )
 
     def describe_topics(
         self,
@@ -214,14 +263,29 @@ class TopicsAdmin(AdminBase):
     ) -> Results[str, TopicDescription]:
         """Return partitions, leaders and replicas of topics. This creates no topic.
 
+        Brokers answer page by page, and report eligible leader replicas, if they can (since Kafka 3.8 without ZooKeeper).
+
         :param topics: a name, or several
         :param authorized_operations: also what this user may do with them (since Kafka 2.3)
         :param timeout_ms: of the whole call
         :param raise_errors: whether to raise for topics that failed, see `Results`
         :raises UnknownTopicOrPartition: there is no such topic
         """
-        names = several(topics, "topics", str)
+        names = list(dict.fromkeys(several(topics, "topics", str)))
+        deadline = self._deadline(timeout_ms)
+        try:
+            paged: dict[str, TopicDescription | KafkaException] = {
+                name: UnknownTopicOrPartition(topic=name) for name in names
+            }
+            for page in self._pages(names, deadline):
+                _describe(paged, page, authorized_operations)
+            return checked(Results(paged), raise_errors)
+        except UnsupportedVersion:
+            return self._described_by_metadata(names, authorized_operations, self._left_ms(deadline), raise_errors)
 
+    def _described_by_metadata(
+        self, names: Sequence[str], authorized_operations: bool, timeout_ms: int, raise_errors: bool
+    ) -> Results[str, TopicDescription]:
         def request(items: Sequence[str], broker: Node, left: int) -> wire.MetadataRequest:
             made = _metadata_request(items)
             if authorized_operations:
@@ -447,20 +511,50 @@ def _id(topic_id: UUID) -> UUID | None:
     return None if topic_id == _ZERO else topic_id
 
 
-def _described(name: str, topic: wire.MetadataResponse.Topic) -> TopicDescription:
-    parts = [
-        PartitionDescription(
-            part.partition_index,
-            part.leader_id if part.leader_id >= 0 else None,
-            part.leader_epoch if part.leader_epoch >= 0 else None,
-            tuple(part.replica_nodes),
-            tuple(part.isr_nodes),
-            tuple(part.offline_replicas),
-        )
-        for part in sorted(topic.partitions, key=lambda partition: partition.partition_index)
-    ]
+def _list(found: dict[str, TopicListing], topics: Iterable[Any]) -> None:
+    """Add topics of a response to a list; one that is there already has more partitions now."""
+    for topic in topics:
+        if topic.name is not None:
+            listed = found.get(topic.name) or TopicListing(topic.name, _id(topic.topic_id), topic.is_internal, 0)
+            found[topic.name] = listed.with_more(topic.partitions)
+
+
+def _describe(
+    found: dict[str, TopicDescription | KafkaException], page: Sequence[Topic], authorized_operations: bool
+) -> None:
+    """Add a page to descriptions; a topic that is there already has more partitions now."""
+    for topic in page:
+        if topic.name is None or topic.name not in found:
+            continue
+        error = outcome(topic.error_code, topic=topic.name)
+        if error is not None:
+            found[topic.name] = error
+            continue
+        described, before = _described(topic.name, topic), found[topic.name]
+        if isinstance(before, TopicDescription):
+            described = replace(described, partitions=before.partitions + described.partitions)
+        found[topic.name] = described if authorized_operations else replace(described, authorized_operations=None)
+
+
+def _described(name: str, topic: wire.MetadataResponse.Topic | Topic) -> TopicDescription:
+    listed: Sequence[Any] = topic.partitions
+    parts = [_partition(part) for part in sorted(listed, key=lambda partition: partition.partition_index)]
     may: frozenset[AclOperation] | None = operations(topic.topic_authorized_operations)
     return TopicDescription(name, _id(topic.topic_id), topic.is_internal, tuple(parts), may)
+
+
+def _partition(part: Any) -> PartitionDescription:
+    elr, last = getattr(part, "eligible_leader_replicas", None), getattr(part, "last_known_elr", None)
+    return PartitionDescription(
+        part.partition_index,
+        part.leader_id if part.leader_id >= 0 else None,
+        part.leader_epoch if part.leader_epoch >= 0 else None,
+        tuple(part.replica_nodes),
+        tuple(part.isr_nodes),
+        tuple(part.offline_replicas),
+        None if elr is None else tuple(elr),
+        None if last is None else tuple(last),
+    )
 
 
 def _created(topic: wire.CreateTopicsResponse.Topic) -> CreatedTopic:

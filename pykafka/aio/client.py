@@ -75,6 +75,7 @@ class KafkaClient(Client[_KafkaClient]):
         enable_metrics_push: bool = True,
         stats_cb: Callable[[str], object] | None = None,
         statistics_interval_ms: int = 0,
+        metadata_cluster_check_enable: bool = True,
         **other_names: Unpack[OtherNames],
     ) -> None:
         super().__init__(
@@ -113,6 +114,7 @@ class KafkaClient(Client[_KafkaClient]):
                 enable_metrics_push=enable_metrics_push,
                 stats_cb=stats_cb,
                 statistics_interval_ms=statistics_interval_ms,
+                metadata_cluster_check_enable=metadata_cluster_check_enable,
                 **sync_all(other_names),
                 handler=handler,
             )

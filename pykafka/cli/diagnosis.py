@@ -39,6 +39,7 @@ _JOIN_GROUP, _LIST_GROUPS, _ADD_PARTITIONS_TO_TXN, _DESCRIBE_ACLS, _DESCRIBE_LOG
 #: The mark of each release: a version of an API that it was the first to support. Taken from the releases' own tables,
 #: and verified with real brokers, with ZooKeeper and without.
 _MARKS = (
+    ("4.4", wire.ApiVersionsRequest.api_key, 5),
     ("4.3", _DESCRIBE_LOG_DIRS, 5),
     ("4.2", _OFFSET_COMMIT, 10),
     ("4.1", _FETCH, 18),

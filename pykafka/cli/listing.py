@@ -110,20 +110,18 @@ def list_topics(client: KafkaClient, internal: bool = False) -> list[TopicSummar
 
     :param internal: also those whose names begin with "__"
     """
-    names = sorted(str(name) for name in client.topics)
-    return [_summary(client, name) for name in names if internal or not name.startswith(_INTERNAL)]
-
-
-def _summary(client: KafkaClient, name: str) -> TopicSummary:
-    parts = list(known_topic(client, name).partitions.values())
-    return TopicSummary(
-        name,
-        len(parts),
-        max((len(part.replicas) for part in parts), default=0),
-        name.startswith(_INTERNAL),
-        sum(part.leader < 0 for part in parts),
-        sum(len(part.isr) < len(part.replicas) for part in parts),
-    )
+    return [
+        TopicSummary(
+            one.name,
+            one.partitions,
+            one.replicas,
+            one.name.startswith(_INTERNAL),
+            one.without_leader,
+            one.under_replicated,
+        )
+        for one in client.admin.list_topics(internal=True)
+        if internal or not one.name.startswith(_INTERNAL)
+    ]
 
 
 def describe_topic(client: KafkaClient, topic: str) -> TopicDescription:

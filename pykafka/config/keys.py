@@ -304,6 +304,7 @@ _IGNORED = (
     *("config.providers", "partitioner.class", "partitioner.*", "batch.size", "max.block.ms"),
     *("max.in.flight.requests.per.connection", "max.in.flight", "max.poll.records", "fetch.max.bytes", "check.crcs"),
     *("default.api.timeout.ms", "receive.buffer.bytes", "send.buffer.bytes", "metadata.max.idle.ms"),
+    *("bootstrap.resolve.timeout.ms", "buffer.memory.allocation.strategy"),
     *("internal.*", "share.*"),
     *("bootstrap.controllers", "enable.metrics"),
     *("ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation"),

@@ -14,6 +14,8 @@ from pykafka.record import Record
 from pykafka.utils import INT64_MAX, get_string
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from pykafka.consumer.commits import Commits, LaterCommits, OnCommit
     from pykafka.consumer.engine import ConsumerEngine
 
@@ -37,12 +39,14 @@ class InTransaction(NamedTuple):
     :param identity: generation, member id and instance id of the member that has read them
     :param offsets: those to commit
     :param epochs: the leader epoch before each
+    :param ids: the ids of their topics; none if one is not known
     """
 
     group: GroupOffsets
     identity: tuple[int, str, str | None]
     offsets: dict[TopicPartition, OffsetAndMetadata]
     epochs: dict[TopicPartition, int]
+    ids: dict[str, UUID]
 
 
 class Follower(Protocol):
@@ -121,6 +125,7 @@ class Committing:
 
         :param deadline: of the wait for commits before, of the handler's clock (s)
         :raises RebalanceInProgress: others may read some of it
+        :raises TopicRecreatedError: one of the topics was deleted and recreated since
         """
         commits = self._commits("send_offsets()")
         commits.settle(deadline)  # else an older one of `commit_async()` could come after the transaction's
@@ -138,7 +143,7 @@ class Committing:
             if gone:
                 raise self._went(f"the group has not given this consumer {', '.join(map(str, gone))}")
         epochs = {key: group.epoch_before(key, one.offset) for key, one in offsets.items()}
-        return InTransaction(group, identity, offsets, epochs)
+        return InTransaction(group, identity, offsets, epochs, group.topic_ids(offsets))
 
     def _check_held(self) -> None:
         """Check that the consumer reads all partitions still of which the application has records without a commit.

@@ -41,6 +41,7 @@ from pykafka.metadata.group_offsets import (
     commit_request,
     committed_each,
     fetch_request,
+    recreated,
 )
 from pykafka.metadata.internal_topics import OFFSETS, is_unavailable
 from pykafka.metrics.listener import COMMITTED, FAILED, POSITION
@@ -432,22 +433,26 @@ class GroupOffsets:
         """Return the id of the topic that the offset of each partition is of; None if it is not known."""
         return {key: self.consumed_in(key) for key in keys}
 
-    def _recreated(self, ids: Mapping[TopicPartition, UUID | None]) -> dict[TopicPartition, TopicRecreatedError]:
+    def _recreated(
+        self, ids: Mapping[TopicPartition, UUID | None], api: str = "OffsetCommit"
+    ) -> dict[TopicPartition, TopicRecreatedError]:
         """Return the partitions whose offsets are of a former topic of that name."""
         found = {}
         for key, before in ids.items():
             now = self._cluster.topic_id(key.topic)
             if None not in (before, now) and before != now:
-                found[key] = TopicRecreatedError(
-                    f"the offset is of a topic that was deleted and recreated (its id was {before} and is {now} now): it "
-                    "means nothing in the new topic, and is not committed",
-                    before,
-                    now,
-                    topic=key.topic,
-                    partition=key.partition,
-                    api="OffsetCommit",
-                )
+                found[key] = recreated(before, now, key.topic, key.partition, api)
         return found
+
+    def topic_ids(self, keys: Collection[TopicPartition]) -> dict[str, UUID]:
+        """Return the ids of the topics that offsets are of, for a transaction; none if one of them is unknown.
+
+        :raises TopicRecreatedError: the client knows already that a topic was deleted and recreated
+        """
+        of = self.ids_of(keys)
+        for error in self._recreated(of, "TxnOffsetCommit").values():
+            raise error
+        return self._ids(keys, of)
 
     def _ask_for_ids(self, error: UnknownTopicId) -> None:
         """Ask which topic has that name now: the next attempt compares, and names its id."""

@@ -36,6 +36,7 @@ __all__ = [
     "TransactionOutcomeUnknownError",
     "TransactionStateError",
     "TransactionUnfinishedError",
+    "WrongBrokerError",
 ]
 
 
@@ -62,7 +63,15 @@ class ProxyError(SocketDisconnectedError):
     """Raised when the proxy of `proxy=` refuses a connection, or is no such proxy."""
 
 
-class ForeignClusterError(SocketDisconnectedError):
+class WrongBrokerError(SocketDisconnectedError):
+    """Raised when an address leads to another broker than the one that the client means, or to another cluster (KIP-1242).
+
+    The broker there has refused the connection before any other request. The client asks for metadata at its first addresses,
+    and tries again; nothing was sent.
+    """
+
+
+class ForeignClusterError(WrongBrokerError):
     """Raised when an address leads to another cluster than the one the client began with: their ids differ.
 
     The client takes nothing over from the other cluster. Correct the addresses or the DNS; if a new cluster has replaced the

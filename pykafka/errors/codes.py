@@ -1,4 +1,4 @@
-"""Kafka's error codes, one class each, as of Kafka 4.3. Import them from `pykafka.exceptions`.
+"""Kafka's error codes, one class each, as of Kafka 4.4. Import them from `pykafka.exceptions`.
 
 `stale` marks errors that show outdated metadata about leaders or coordinators: refresh it, then try again.
 """
@@ -278,3 +278,9 @@ class StreamsTopologyFenced(ProtocolClientError, code=132, name="STREAMS_TOPOLOG
     """The epoch of the streams topology is out of date."""
 class ShareSessionLimitReached(ProtocolClientError, code=133, name="SHARE_SESSION_LIMIT_REACHED", retriable=True):
     """The broker has as many share sessions as it allows: try again later."""
+class GroupDeletionFailed(ProtocolClientError, code=134, name="GROUP_DELETION_FAILED"):
+    """The broker could not delete all that it keeps of the group; the broker's own words say what."""
+class StreamsTopologyDescriptionUpdateFailed(ProtocolClientError, code=135, name="STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED"):
+    """The broker could not store the description of the streams topology."""
+class ControllerIdNotRegistered(ProtocolClientError, code=136, name="CONTROLLER_ID_NOT_REGISTERED"):
+    """There is no registered controller of this id."""

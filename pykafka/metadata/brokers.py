@@ -25,6 +25,7 @@ from pykafka.exceptions import (
 )
 from pykafka.metadata.options import REBOOTSTRAP, MetadataSettings
 from pykafka.network.addresses import canonical_addresses, parse_hosts
+from pykafka.network.api_versions import KnownVersions
 from pykafka.network.dialing import Attempt
 from pykafka.network.options import CANONICAL
 from pykafka.protocol import wire
@@ -60,6 +61,7 @@ class Brokers:
     :param make: `(id, host, port)` to a broker with the client's settings
     :param settings: when to begin again at the seeds
     :param limiter: leaves out lines of the log that only repeat others; the client's
+    :param versions: what the brokers share with each other
     """
 
     def __init__(
@@ -68,14 +70,16 @@ class Brokers:
         make: Callable[[int, str, int], Node],
         settings: MetadataSettings | None = None,
         limiter: LogLimiter | None = None,
+        versions: KnownVersions | None = None,
     ) -> None:
         settings = settings or MetadataSettings()
         self._returns = settings.metadata_recovery_strategy == REBOOTSTRAP
         self._trigger_s = settings.metadata_recovery_rebootstrap_trigger_ms / 1000
         # Since when metadata has been asked for in vain (s); None: the last request was answered.
         self._in_vain_since: float | None = None
-        # Whether a broker has asked this client to begin again at the seeds.
-        self._sent_back = False
+        self._versions = versions or KnownVersions()
+        # Whether brokers are to check that a connection is meant for them.
+        self._identified = self._returns and settings.metadata_cluster_check_enable
         self._handler = handler
         self._limiter = limiter or LogLimiter(handler)
         self._make = make
@@ -168,18 +172,18 @@ class Brokers:
         if early:
             yield from self._bootstrap(seeds, brokers, asked=False)
         for broker in brokers:
-            if self._sent_back and not early:
+            if self._versions.sent_back and not early:
                 break
             yield broker
         if not early and (self._returns or not brokers):
-            yield from self._bootstrap(seeds, brokers, asked=not self._sent_back)
+            yield from self._bootstrap(seeds, brokers, asked=not self._versions.sent_back)
 
     @property
     def is_bootstrap_due(self) -> bool:
         """Whether the seeds are to be asked before the known brokers."""
         since = self._in_vain_since
         in_vain = since is not None and self._handler.now() - since >= self._trigger_s
-        return self._returns and (self._sent_back or in_vain)
+        return self._returns and (self._versions.sent_back or in_vain)
 
     def _bootstrap(
         self, seeds: Callable[[], Iterable[tuple[str, int]]], brokers: list[Node], asked: bool
@@ -232,11 +236,15 @@ class Brokers:
     def answered(self) -> None:
         """Note that a broker has given metadata that can be used."""
         self._in_vain_since = None
-        self._sent_back = False
+        self._versions.sent_back = False
 
     def send_back(self) -> None:
         """Note that a broker has asked this client to begin again at the seeds (REBOOTSTRAP_REQUIRED)."""
-        self._sent_back = self._returns
+        self._versions.sent_back = self._returns
+
+    def belong_to(self, cluster_id: str | None) -> None:
+        """Note the id of the cluster: brokers refuse connections that are meant for others (KIP-1242)."""
+        self._versions.cluster_id = cluster_id if self._identified else None
 
     @contextmanager
     def at(self, addresses: Iterable[tuple[str, int]]) -> Iterator[list[Node]]:

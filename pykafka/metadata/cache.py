@@ -180,6 +180,7 @@ class MetadataCache:
             found = self.take_over_topics(response, names)
             self._topic_objects._update_topics(found, complete=names is None, gone=set(names or ()) - set(found))
             self._cluster_id = response.cluster_id or self._cluster_id
+            self._brokers.belong_to(self._cluster_id)
         if left:
             self._brokers.part_with(left)
 

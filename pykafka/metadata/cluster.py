@@ -120,7 +120,7 @@ class BaseCluster(Reporting):
         self.limiter = LogLimiter(handler)
         self.internal_topics = InternalTopics(self)
         metadata = metadata or MetadataSettings()
-        self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
+        self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter, self._known_versions)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
         self._cache = MetadataCache(handler, self._known_brokers, self._topics)
         # The answer of `topic_names`, and when it expires (s).
@@ -385,11 +385,11 @@ class BaseCluster(Reporting):
         """
         if self.all_known:
             return list(self._cache.topics)
-        known_until, names = self._names
-        if self.handler.now() > known_until:
-            names = [topic.name for topic in self.ask_metadata(None).topics if topic.name is not None]
-            self._names = (self.handler.now() + NAMES_KEPT_S, names)
-        return names
+        if self.handler.now() > self._names[0]:
+            from pykafka.metadata.topic_pages import all_names
+
+            self._names = (self.handler.now() + NAMES_KEPT_S, all_names(self, self._known_versions.has_pages))
+        return self._names[1]
 
     def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> TopicMetadata:
         """Ask for a topic until it exists; this creates it if this client and the brokers allow that.

@@ -7,7 +7,13 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
-from pykafka.exceptions import IncompleteResponseError, KafkaException, UnknownTopicOrPartition, error_for
+from pykafka.exceptions import (
+    IncompleteResponseError,
+    KafkaException,
+    TopicRecreatedError,
+    UnknownTopicOrPartition,
+    error_for,
+)
 from pykafka.protocol import wire
 
 V = TypeVar("V")
@@ -210,6 +216,26 @@ def committed_each(
             missing = IncompleteResponseError(broker=broker, topic=key[0], partition=key[1], api="OffsetFetch")
             errors[key] = value or missing
     return found, errors
+
+
+def recreated(
+    before: UUID | None, now: UUID | None, topic: str, partition: int | None, api: str
+) -> TopicRecreatedError:
+    """Return the error of an offset whose topic was deleted and recreated since its record was read.
+
+    :param before: the id of the topic that the offset is of
+    :param now: the id of the topic that has its name now
+    :param api: of the commit
+    """
+    return TopicRecreatedError(
+        f"the offset is of a topic that was deleted and recreated (its id was {before} and is {now} now): it means nothing in "
+        "the new topic, and is not committed",
+        before,
+        now,
+        topic=topic,
+        partition=partition,
+        api=api,
+    )
 
 
 def means_no_commit(error_code: int, version: int) -> bool:

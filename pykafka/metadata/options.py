@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pykafka.utils.error_handlers import valid_bool
 from pykafka.utils.option_table import Options, above_0, at_least_0, option
 
 #: Strategies for a client whose known brokers are all gone (KIP-899).
@@ -40,6 +41,14 @@ class MetadataSettings(Options):
         300_000,
         at_least_0,
         "when no known broker has given metadata for this long although it was wanted, `hosts` are asked first",
+    )
+    metadata_cluster_check_enable: bool = option(
+        True,
+        valid_bool,
+        "name broker and cluster to brokers when connecting, so that one refuses a connection meant for another (since Kafka "
+        "4.4); without effect if `metadata_recovery_strategy` is `'none'`",
+        allowed="`True`, `False`",
+        costs="Proxies that give brokers other numbers, or the cluster another id, need `False`.",
     )
     retry_backoff_ms: int = option(
         100,

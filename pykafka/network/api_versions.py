@@ -14,11 +14,19 @@ from pykafka.exceptions import (
     TlsError,
     UnsupportedSaslMechanism,
     UnsupportedVersion,
+    WrongBrokerError,
 )
 from pykafka.network.dialing import Attempt
 from pykafka.protocol import versions, wire
 from pykafka.protocol.schema import decode_response, encode_request
-from pykafka.protocol.versions import HANG_UPS, RANGES_0_8_2, NegotiationState, VersionNegotiation
+from pykafka.protocol.versions import (
+    HANG_UPS,
+    NAMES_BROKER,
+    RANGES_0_8_2,
+    Identity,
+    NegotiationState,
+    VersionNegotiation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +53,8 @@ SESSION_TOO_SHORT = (
 )
 #: The key of GetTelemetrySubscriptions, whose module ordinary clients do not load.
 TELEMETRY = 71
+#: DescribeTopicPartitions.
+PAGES = 75
 #: The name of no mechanism.
 NO_MECHANISM = "?"
 #: How often a pause looks whether the connection is still wanted (s).
@@ -79,6 +89,14 @@ class KnownVersions:
         self.first_versions: dict[str, int] = {}
         #: Whether a broker takes metrics of clients (KIP-714): only those with a plugin for them list its key.
         self.take_telemetry = False
+        #: Whether the broker that answered last describes topics page by page (KIP-966).
+        self.has_pages = False
+        #: The id of the cluster, for brokers to check (KIP-1242); None until it is known, and if they are not to check it.
+        self.cluster_id: str | None = None
+        #: Whether a broker has asked this client to begin again at its first addresses (REBOOTSTRAP_REQUIRED).
+        self.sent_back = False
+        # Whether the broker that answered last checks whom the client means: others would refuse the question first.
+        self._checks = False
 
     def hang_ups(self, id_: int, address: str) -> int | None:
         """Return how many connections must show that a broker is 0.8.2; None if it cannot be.
@@ -91,8 +109,17 @@ class KnownVersions:
             return HANG_UPS_BESIDE_NEWER
         return 1 if self._hinted or self._oldest or address in _hints else HANG_UPS
 
+    def identity(self, id_: int) -> Identity | None:
+        """Return the broker that a connection is meant for; None if its id is not known, or brokers do not check it.
+
+        :param id_: the broker's number; -1 for an address that may lead to any
+        """
+        return Identity(self.cluster_id, id_) if self.cluster_id and id_ >= 0 and self._checks else None
+
     def learn(self, id_: int, address: str, ranges: ApiRanges) -> None:
         """Remember a broker's versions; log a warning if it is 0.8.2."""
+        self.has_pages = PAGES in ranges
+        self._checks = ranges.get(wire.ApiVersionsRequest.api_key, (0, 0))[1] >= NAMES_BROKER
         if ranges is not RANGES_0_8_2:
             self.take_telemetry = self.take_telemetry or TELEMETRY in ranges
             self._newer.add(address)
@@ -124,6 +151,7 @@ def negotiate(
     client_id: str,
     hang_ups: int | None = HANG_UPS,
     first_versions: dict[str, int] | None = None,
+    identity: Identity | None = None,
 ) -> ApiRanges:
     """Return {api key: (lowest version, highest version)} of the broker at the other end.
 
@@ -136,6 +164,8 @@ def negotiate(
     :param client_id: name of this client for the broker's logs
     :param hang_ups: how many connections must show that the broker is 0.8.2; None if the client knows it to be newer
     :param first_versions: the versions of ApiVersions to begin with, by address; this adds to them
+    :param identity: the broker that the client means; None for any
+    :raises WrongBrokerError: it is another one
     :raises ResponseTimeoutError: the broker did not answer
     :raises SocketDisconnectedError: it can not be reached any more
     :raises CorruptResponseError: the peer is no Kafka broker; the `.attempts` of each of these errors has this step
@@ -143,7 +173,13 @@ def negotiate(
     started = handler.now()
     try:
         return _negotiate_versions(
-            connection, handler, timeout_ms, client_id, hang_ups, {} if first_versions is None else first_versions
+            connection,
+            handler,
+            timeout_ms,
+            client_id,
+            hang_ups,
+            {} if first_versions is None else first_versions,
+            identity,
         )
     except KafkaException as error:
         if not error.ledger:  # else it is about connecting anew
@@ -161,10 +197,11 @@ def _negotiate_versions(
     client_id: str,
     hang_ups: int | None,
     first_versions: dict[str, int],
+    identity: Identity | None,
 ) -> ApiRanges:
     began = _first_version(connection, first_versions)
     negotiation = VersionNegotiation(
-        client_id, broker=connection.address, tls=connection.is_tls, hang_ups=hang_ups, version=began
+        client_id, broker=connection.address, tls=connection.is_tls, hang_ups=hang_ups, version=began, identity=identity
     )
     deadline = handler.now() + timeout_ms / 1000
     until = _answer_due(handler, timeout_ms, deadline)
@@ -268,6 +305,14 @@ def _pause(connection: BrokerConnection, handler: Handler) -> None:
         handler.sleep(min(left, PAUSE_POLL_INTERVAL_S))
 
 
+def _changes(before: ApiRanges, now: ApiRanges) -> str:
+    """Return the names of the APIs of which two answers have other versions."""
+    from pykafka.protocol.api_names import name_of
+
+    changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+    return ", ".join(name_of(key) for key in changed)
+
+
 class NegotiatingNode(Protocol):
     """The broker that speaks; `Node` says what each member does."""
 
@@ -350,7 +395,14 @@ class ApiVersions:
         # whoever connects in a hurry has no more time for the versions
         timeout_ms = min(self._node.socket_timeout_ms, connection.timeout_ms)
         first_versions = self._known_versions.first_versions
-        ranges = negotiate(connection, self._handler, timeout_ms, self._client_id, hang_ups, first_versions)
+        identity = self._known_versions.identity(id_)
+        try:
+            ranges = negotiate(
+                connection, self._handler, timeout_ms, self._client_id, hang_ups, first_versions, identity
+            )
+        except WrongBrokerError:
+            self._known_versions.sent_back = True
+            raise
         self._known_versions.learn(id_, address, ranges)
         if ranges is versions.RANGES_0_8_2:
             self._ask_again_at = self._handler.now() + self._ask_again_s
@@ -396,7 +448,8 @@ class ApiVersions:
         if self.found == before:
             self._confirmed = self.found
             return False
-        self._node.warn("broker %s says now that it speaks other versions than it has said before", self._node.address)
+        text = "broker %s says now that it speaks other versions than it has said before: %s"
+        self._node.warn(text, self._node.address, _changes(before, self.found or {}))
         return True
 
     # -- choosing --------------------------------------------------------------------------------------------------

@@ -13,16 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from typing import Any, Never
+from typing import Any, NamedTuple, Never
 
 from pykafka._version import __version__
 from pykafka.exceptions import (
     CorrelationIdError,
     CorruptResponseError,
     KafkaException,
+    RebootstrapRequired,
     ResponseTimeoutError,
     SocketDisconnectedError,
     UnsupportedVersion,
+    WrongBrokerError,
     error_for,
 )
 from pykafka.protocol import wire
@@ -49,6 +51,10 @@ CEILINGS: Mapping[int, int] = {
 }
 
 _UNSUPPORTED_VERSION = UnsupportedVersion.ERROR_CODE
+_REBOOTSTRAP_REQUIRED = RebootstrapRequired.ERROR_CODE
+#: The version of ApiVersions that names the broker which the client means (KIP-1242). It says nothing else that version 4 does
+#: not, so a client that names no broker does without it: older brokers would refuse it first.
+NAMES_BROKER = 5
 # Kafka 4 advertises Produce from 0 on, for the sake of old librdkafkas, and refuses all versions below 3 (KAFKA-18659).
 _PRODUCE_FLOOR_OF_KAFKA_4 = 3
 _FETCH_FLOOR_OF_KAFKA_4 = 4
@@ -120,6 +126,17 @@ _ASKS_METADATA = 3
 _HEARTBEAT_ANSWER = 6
 
 
+class Identity(NamedTuple):
+    """The broker that a client means: brokers refuse a connection that was meant for another one.
+
+    :param cluster_id: of its cluster
+    :param node_id: its number in the cluster
+    """
+
+    cluster_id: str
+    node_id: int
+
+
 class VersionNegotiation:
     """The negotiation of versions with a broker; the caller does the I/O.
 
@@ -139,6 +156,7 @@ class VersionNegotiation:
     :param tls: whether the connection uses TLS, for errors
     :param hang_ups: how many connections prove Kafka 0.8.2; None for a broker that is known to be newer
     :param version: the version of ApiVersions to begin with, if the broker is known to take that one
+    :param identity: the broker that the client means; None for any
     """
 
     def __init__(
@@ -150,6 +168,7 @@ class VersionNegotiation:
         tls: bool = False,
         hang_ups: int | None = HANG_UPS,
         version: int | None = None,
+        identity: Identity | None = None,
     ) -> None:
         self._client_id = client_id
         self._hang_ups = hang_ups
@@ -157,7 +176,8 @@ class VersionNegotiation:
         self._software_version = software_version
         self._broker = broker
         self._only = api_versions_only
-        highest = wire.ApiVersionsRequest.max_version
+        self._identity = identity
+        highest = NAMES_BROKER - 1 if identity is None else NAMES_BROKER
         #: The version of the ApiVersions request; at the end, the one that the broker has answered.
         self.version = highest if version is None else min(version, highest)
         # Whether the broker has answered anything but Metadata.
@@ -281,6 +301,8 @@ class VersionNegotiation:
         request = wire.ApiVersionsRequest(
             client_software_name="pykafka", client_software_version=self._software_version
         )
+        if self._identity is not None:
+            request.cluster_id, request.node_id = self._identity
         return self._encoded(request, self.version, _ASKS_API_VERSIONS)
 
     def _both(self) -> list[bytes]:
@@ -302,6 +324,13 @@ class VersionNegotiation:
                 self.state = NegotiationState.REST_THEN_LOWER
             return
         response = decode_response(wire.ApiVersionsRequest, self.version, frame)[1]
+        if response.error_code == _REBOOTSTRAP_REQUIRED and self._identity is not None:
+            raise WrongBrokerError(
+                f"{self._broker} leads no longer to broker {self._identity.node_id} of cluster {self._identity.cluster_id}: "
+                "another broker refuses the connection there. The client looks for the right one at its first addresses. If "
+                "this lasts, check DNS, load balancers and advertised.listeners; a proxy with numbers of its own needs "
+                "metadata_cluster_check_enable=False"
+            )
         if response.error_code:
             raise error_for(response.error_code)
         self._ranges = checked(response, self.version)
@@ -339,8 +368,12 @@ def checked(response: wire.ApiVersionsResponse, version: int) -> ApiRanges:
     for api in response.api_keys:
         key, low, high = api.api_key, api.min_version, api.max_version
         if key < 0 or key in found or not 0 <= low <= high:
+            from pykafka.protocol.api_names import name_of
+
             again = " for the second time" if key in found else ""
-            raise CorruptResponseError(f"the broker says{again} that it has versions {low} to {high} of API {key}")
+            raise CorruptResponseError(
+                f"the broker says{again} that it has versions {low} to {high} of {name_of(key)} (API key {key})"
+            )
         found[key] = low, high
     low, high = found.get(wire.ApiVersionsRequest.api_key, (0, -1))
     if not low <= version <= high:

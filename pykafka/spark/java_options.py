@@ -51,6 +51,8 @@ _ASSERTION = "tokens are asked for by client id and secret here, not by assertio
 WITHOUT_EFFECT = frozenset(
     {
         *("allow.auto.create.topics", "auto.commit.interval.ms", "auto.include.jmx.reporter", "batch.size"),
+        *("bootstrap.resolve.timeout.ms", "buffer.memory.allocation.strategy", "partitioner.rack.aware"),
+        *("sasl.oauthbearer.allow.unverified.audience", "sasl.oauthbearer.allow.unverified.issuer"),
         *("buffer.memory", "check.crcs", "default.api.timeout.ms", "enable.idempotence", "enable.metrics.push"),
         *("exclude.internal.topics", "fetch.min.bytes", "group.instance.id", "group.protocol"),
         *("group.remote.assignor", "heartbeat.interval.ms", "internal.leave.group.on.close"),

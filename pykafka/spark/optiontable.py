@@ -145,6 +145,7 @@ OPTIONS = (
     Option("kafka.metadata.max.age.ms", number(1, 2**31 - 1), Mode.ANY),
     Option("kafka.metadata.recovery.strategy", one_of(REBOOTSTRAP, STAY), Mode.ANY),
     Option("kafka.metadata.recovery.rebootstrap.trigger.ms", number(0, 2**31 - 1), Mode.ANY),
+    Option("kafka.metadata.cluster.check.enable", boolean, Mode.ANY),
     Option("proxy", _proxy, Mode.ANY),
     Option("traces", boolean, Mode.ANY, False),
     Option("subscribe", topics, Mode.READ),

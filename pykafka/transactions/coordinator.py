@@ -18,6 +18,7 @@ from pykafka.exceptions import (
     FencedInstanceId,
     FencedMemberEpoch,
     GroupCoordinatorNotAvailable,
+    GroupIdNotFound,
     GroupLoadInProgress,
     IllegalGeneration,
     IncompleteResponseError,
@@ -37,16 +38,18 @@ from pykafka.exceptions import (
     StaleMemberEpoch,
     ThrottledError,
     TlsError,
+    TopicRecreatedError,
     TransactionAbortable,
     TransactionalIdAuthorizationFailed,
     TransactionalIdNotFound,
     TransactionCoordinatorFenced,
     UnknownMemberId,
+    UnknownTopicId,
     UnsupportedVersion,
     error_for,
 )
 from pykafka.metadata.elections import wait_for_coordinator
-from pykafka.metadata.group_offsets import by_topic, commits_by_topic
+from pykafka.metadata.group_offsets import NO_ID, by_topic, commits_by_topic, recreated
 from pykafka.metadata.internal_topics import OFFSETS, is_unavailable
 from pykafka.metadata.internal_topics import TRANSACTIONS as TRANSACTION_STATE
 from pykafka.metrics.listener import FAILED
@@ -55,6 +58,8 @@ from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
@@ -66,7 +71,14 @@ R = TypeVar("R", bound=Any)
 #: The errors of Produce after which no abort helps. An old epoch is not one of them: the coordinator returns the reason.
 FATAL_FOR_BATCHES = (TransactionalIdAuthorizationFailed, ProducerFenced)
 #: The errors of a group for a member that is out of it, or of another generation.
-OUT_OF_GROUP = (FencedInstanceId, FencedMemberEpoch, IllegalGeneration, StaleMemberEpoch, UnknownMemberId)
+OUT_OF_GROUP = (
+    FencedInstanceId,
+    FencedMemberEpoch,
+    GroupIdNotFound,
+    IllegalGeneration,
+    StaleMemberEpoch,
+    UnknownMemberId,
+)
 #: Errors which prove that their EndTxn changed nothing, and never will. Any other error may come after the coordinator has
 #: written its decision: UNKNOWN_SERVER_ERROR; COORDINATOR_NOT_AVAILABLE and NOT_COORDINATOR if replicas failed meanwhile.
 UNCHANGED = (
@@ -104,6 +116,8 @@ FEATURE, IMPLICIT = "transaction.version", 2
 ADD_PARTITIONS, ADD_OFFSETS, INIT = 3, 4, 5
 END = {False: 4, True: 5}
 OFFSET_COMMIT = {False: 4, True: 5}
+#: The version of TxnOffsetCommit that names topics by their ids (KIP-1319); it is of version 2 of transactions.
+COMMIT_BY_ID = 6
 #: From which version on InitProducerId raises the epoch of a producer that names its own (KIP-360).
 INIT_BUMPS = 3
 #: From which version on TxnOffsetCommit names the member (KIP-447).
@@ -137,6 +151,7 @@ FAULTS: dict[type[KafkaException], Fault] = {
     NoBrokersAvailableError: Fault.REFRESH,
     **dict.fromkeys(LOGIN_ERRORS, Fault.FATAL),
     TransactionAbortable: Fault.ABORT,
+    TopicRecreatedError: Fault.ABORT,
     ProducerFenced: Fault.FATAL,
     InvalidProducerEpoch: Fault.FATAL,
     InvalidProducerIdMapping: Fault.FATAL,
@@ -292,35 +307,40 @@ class Coordinator:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         epochs: Mapping[TopicPartition, int],
         deadline: float,
+        ids: Mapping[str, UUID] | None = None,
     ) -> None:
         """Commit offsets of a group within the transaction; see `_ask` for errors.
 
         :param where: finds the group's coordinator
         :param member: generation, member id and instance id
         :param epochs: of the record before each offset
+        :param ids: the ids of the topics that the offsets are of (KIP-1319); None or empty if one is not known
+        :raises TopicRecreatedError: one of the topics was deleted and recreated meanwhile (since Kafka 4.4)
         """
+        ids = ids or {}
+        names = {id_: name for name, id_ in ids.items()}
         topic = wire.TxnOffsetCommitRequest.Topic
         request = wire.TxnOffsetCommitRequest(
             **self._identity(),
             group_id=where.name,
-            generation_id=member[0],
+            generation_id_or_member_epoch=member[0],
             member_id=member[1],
             group_instance_id=member[2],
             topics=[
-                topic(name=name, partitions=partitions)
+                topic(name=name, topic_id=ids.get(name, NO_ID), partitions=partitions)
                 for name, partitions in commits_by_topic(topic.Partition, offsets, epochs).items()
             ],
         )
 
         def error(response: wire.TxnOffsetCommitResponse) -> KafkaException | None:
             found = {
-                TopicPartition(one.name, part.partition_index): part.error_code
+                TopicPartition(one.name or names.get(one.topic_id, ""), part.partition_index): part.error_code
                 for one in response.topics
                 for part in one.partitions
             }
-            return _first_error(found, offsets, "TxnOffsetCommit")
+            return self._recreated(_first_error(found, offsets, "TxnOffsetCommit"), ids, deadline)
 
-        ceiling = OFFSET_COMMIT[self._status.implicit]
+        ceiling = COMMIT_BY_ID if ids and self._status.implicit else OFFSET_COMMIT[self._status.implicit]
         find = partial(where.find, deadline)
         if find().api_version(wire.TxnOffsetCommitRequest, ceiling) < NAMES_MEMBER:
             raise UnsupportedVersion(
@@ -328,6 +348,19 @@ class Coordinator:
                 api="TxnOffsetCommit",
             )
         self._ask(request, deadline, ceiling, error, find, where.forget, tracked_api="TxnOffsetCommit")
+
+    def _recreated(
+        self, error: KafkaException | None, ids: Mapping[str, UUID], deadline: float
+    ) -> KafkaException | None:
+        """Return the error of a commit; that of an unknown id says so if the topic has another id now."""
+        if not isinstance(error, UnknownTopicId) or error.topic is None:
+            return error
+        left_ms = max(1, round((deadline - self._cluster.handler.now()) * 1000))
+        self._cluster.update([error.topic], min(left_ms, self._cluster.socket_timeout_ms))
+        before, now = ids.get(error.topic), self._cluster.topic_id(error.topic)
+        if now is None or now == before:  # the broker may not know the topic yet
+            return error
+        return recreated(before, now, error.topic, error.partition, "TxnOffsetCommit")
 
     # -- asking ----------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from pykafka.exceptions import (
     ProducerFencedError,
     RebalanceInProgress,
     ResponseTimeoutError,
+    TopicRecreatedError,
     TransactionAbortableError,
     TransactionAbortedError,
     TransactionError,
@@ -458,7 +459,7 @@ class Transactions:
                 raise self.status.refusal("send_offsets()")
             try:
                 to_send = consumer._in_transaction(offsets, deadline)
-            except RebalanceInProgress as error:
+            except (RebalanceInProgress, TopicRecreatedError) as error:
                 raise self._abortable_by(error) from error
             if to_send.offsets:
                 self._run_step(lambda: self._send_offsets(consumer, to_send, deadline))
@@ -473,7 +474,9 @@ class Transactions:
         where = Groups(name, group.coordinator_by, group.forget_coordinator)
         tracer = self._engine.cluster.tracer
         with nullcontext() if tracer is None else tracer.committing(to_send.offsets, name):
-            self._coordinator.commit_offsets(where, to_send.identity, to_send.offsets, to_send.epochs, deadline)
+            self._coordinator.commit_offsets(
+                where, to_send.identity, to_send.offsets, to_send.epochs, deadline, to_send.ids
+            )
         self.status.groups.add(name)
         consumer._check_held()  # another worker may read it, and may have lost a partition before the group had its offset
         consumer._settle(to_send.offsets)

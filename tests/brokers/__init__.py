@@ -11,12 +11,13 @@ By hand: `python -m tests.brokers --version 4.3.1` starts one and prints its hos
 from tests.brokers.certificates import Certificates, make_certificates
 from tests.brokers.cluster import KafkaCluster
 from tests.brokers.jars import BrokerSetupError, classpath, maven_jar
-from tests.brokers.releases import LATEST, RELEASES, Release, release
+from tests.brokers.releases import LATEST, NEWEST, RELEASES, Release, release
 from tests.brokers.sasl import Sasl
 from tests.brokers.tokens import TokenKey
 
 __all__ = [
     "LATEST",
+    "NEWEST",
     "RELEASES",
     "BrokerSetupError",
     "Certificates",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: The one of `make test`.
 LATEST = "4.3.1"
+#: The newest, in the matrix and as judge of messages.
+NEWEST = "4.4.0"
 
 _OPENS = ("--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "--add-opens=java.base/java.nio=ALL-UNNAMED")
 _LOG4J1 = "org.slf4j:slf4j-log4j12:1.7.25"
@@ -51,6 +54,7 @@ RELEASES = {
         Release("2.8.2"),
         Release("3.9.2"),
         Release(LATEST, extra=(_LOG4J2,), jvm_options=(), kraft=True),
+        Release(NEWEST, extra=(_LOG4J2,), jvm_options=(), kraft=True),
     )
 }
 

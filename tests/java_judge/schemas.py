@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from tests.brokers import maven_jar
+from tests.brokers import NEWEST, maven_jar
 
 #: Today's, and the last release that still described the versions which 4.0 dropped.
-RELEASES = ("4.3.1", "3.9.2")
+RELEASES = (NEWEST, "3.9.2")
+#: Fields that had another name in older releases.
+RENAMED = {("TxnOffsetCommitRequest", "GenerationId"): "GenerationIdOrMemberEpoch"}
 
 
 @cache
@@ -65,7 +67,9 @@ def schema(release: str, name: str) -> Mapping[str, Any]:
     :param name: of the message
     """
     kept = [line for line in _text(release, name).splitlines() if not line.lstrip().startswith("//")]
-    found: Mapping[str, Any] = json.loads("\n".join(kept))
+    found: dict[str, Any] = json.loads("\n".join(kept))
+    for field in found["fields"]:
+        field["name"] = RENAMED.get((name, field["name"]), field["name"])
     return found
 
 

@@ -12,8 +12,9 @@ from pykafka.config.keys import is_ignored, is_shared, of_topics, why_refused
 from pykafka.config.names import plain
 from pykafka.embedded import librdkafka
 from tests.java_judge.kafka_java import run_source
+from tests.java_judge.schemas import RELEASES
 
-CLIENTS = ("4.3.1", "3.9.2")
+CLIENTS = RELEASES
 #: As files for Kafka Connect have them.
 PARTS = ("producer", "consumer", "admin")
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.java_judge.kafka_java import run_source
+from tests.java_judge.schemas import RELEASES
 from tests.support.spark.taking import MODES, REFUSED, TAKEN, WARNED, outcome
 
 #: Today's client, and that of Spark's connector.
-CLIENTS = ("4.3.1", "3.9.2")
+CLIENTS = RELEASES
 #: Values for options whose type says too little, and options beside them.
 VALUES: dict[str, tuple[str, dict[str, str]]] = {
     "kafka.bootstrap.servers": ("other:1", {}),

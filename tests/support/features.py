@@ -66,6 +66,8 @@ FEATURES = {
     "assigning": Feature((4, 0), "groups whose shares the broker works out"),
     "writing by id": Feature((4, 1), "records for topics that are told by their ids"),
     "share groups": Feature((4, 2), "share groups"),
+    "broker identity": Feature((4, 4), "brokers that refuse connections meant for others"),
+    "transactions by id": Feature((4, 4), "offsets in transactions for topics that are told by their ids"),
     "committing by id": Feature((4, 2), "offsets for topics that are told by their ids"),
 }
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from pykafka.protocol.wire.telemetry import *  # noqa: F403
     from pykafka.protocol.wire.tokens import *  # noqa: F403
+    from pykafka.protocol.wire.topic_partitions import *  # noqa: F403
     from pykafka.protocol.wire.topics import *  # noqa: F403
     from pykafka.protocol.wire.transactions import *  # noqa: F403
 
@@ -112,6 +113,7 @@ _FAMILIES = {
         DescribeDelegationTokenResponse ExpireDelegationTokenRequest ExpireDelegationTokenResponse
         RenewDelegationTokenRequest RenewDelegationTokenResponse
     """,
+    "topic_partitions": "DescribeTopicPartitionsRequest DescribeTopicPartitionsResponse",
     "topics": """
         CreatePartitionsRequest CreatePartitionsResponse CreateTopicsRequest CreateTopicsResponse
         DeleteRecordsRequest DeleteRecordsResponse DeleteTopicsRequest DeleteTopicsResponse

@@ -6,7 +6,7 @@ from pykafka.protocol.fields import array, boolean, int16, int32, int64, string
 from pykafka.protocol.schema import Request, Response, Struct
 
 
-class ApiVersionsResponse(Response, api_key=18, versions="0-4", flexible="3+", early="2+"):
+class ApiVersionsResponse(Response, api_key=18, versions="0-5", flexible="3+", early="2+"):
     """The versions of each API that the broker supports; in the form of version 0 if the broker refuses (35)."""
 
     class ApiVersion(Struct):
@@ -39,8 +39,10 @@ class ApiVersionsResponse(Response, api_key=18, versions="0-4", flexible="3+", e
     zk_migration_ready: bool = boolean("3+", ignorable=True, tag=3)
 
 
-class ApiVersionsRequest(Request[ApiVersionsResponse], api_key=18, versions="0-4", flexible="3+"):
-    """A request for the versions of each API. Version 3 names the client (KIP-511)."""
+class ApiVersionsRequest(Request[ApiVersionsResponse], api_key=18, versions="0-5", flexible="3+"):
+    """A request for the versions of each API. Version 3 names the client (KIP-511), version 5 the broker (KIP-1242)."""
 
     client_software_name: str = string("3+", ignorable=True)
     client_software_version: str = string("3+", ignorable=True)
+    cluster_id: str | None = string("5+", None, nullable="5+", ignorable=True)
+    node_id: int = int32("5+", -1, ignorable=True)

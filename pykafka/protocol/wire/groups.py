@@ -209,18 +209,19 @@ class ListGroupsRequest(Request[ListGroupsResponse], api_key=16, versions="0-5",
     types_filter: list[str] = array("string", "5+")
 
 
-class DeleteGroupsResponse(Response, api_key=42, versions="0-2", flexible="2+", early="1+"):
-    """The groups that were deleted."""
+class DeleteGroupsResponse(Response, api_key=42, versions="0-3", flexible="2+", early="1+"):
+    """The groups that were deleted; version 3 says why one was not (KIP-1331)."""
 
     class Group(Struct):
         group_id: str = string("0+")
         error_code: int = int16("0+")
+        error_message: str | None = string("3+", None, nullable="3+", ignorable=True)
 
     throttle_time_ms: int = int32("0+")
     results: list[Group] = array(Group, "0+")
 
 
-class DeleteGroupsRequest(Request[DeleteGroupsResponse], api_key=42, versions="0-2", flexible="2+"):
+class DeleteGroupsRequest(Request[DeleteGroupsResponse], api_key=42, versions="0-3", flexible="2+"):
     """A request that deletes groups without members (KIP-229)."""
 
     groups_names: list[str] = array("string", "0+")

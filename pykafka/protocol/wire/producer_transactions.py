@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.fields import array, boolean, int16, int32, int64, string
+from uuid import UUID
+
+from pykafka.protocol.fields import array, boolean, int16, int32, int64, string, uuid
 from pykafka.protocol.schema import Request, Response, Struct
 
 
@@ -95,7 +97,7 @@ class EndTxnRequest(Request[EndTxnResponse], api_key=26, versions="0-5", flexibl
     committed: bool = boolean("0+")
 
 
-class TxnOffsetCommitResponse(Response, api_key=28, versions="0-5", flexible="3+", early="1+"):
+class TxnOffsetCommitResponse(Response, api_key=28, versions="0-6", flexible="3+", early="1+"):
     """The result for each partition."""
 
     class Topic(Struct):
@@ -103,15 +105,19 @@ class TxnOffsetCommitResponse(Response, api_key=28, versions="0-5", flexible="3+
             partition_index: int = int32("0+")
             error_code: int = int16("0+")
 
-        name: str = string("0+")
+        name: str = string("0-5", ignorable=True)
+        topic_id: UUID = uuid("6+", ignorable=True)
         partitions: list[Partition] = array(Partition, "0+")
 
     throttle_time_ms: int = int32("0+")
     topics: list[Topic] = array(Topic, "0+")
 
 
-class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse], api_key=28, versions="0-5", flexible="3+"):
-    """A request that commits a group's offsets when the transaction does; generation and member from version 3 on (KIP-447)."""
+class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse], api_key=28, versions="0-6", flexible="3+"):
+    """A request that commits a group's offsets when the transaction does.
+
+    Generation and member come with version 3 (KIP-447), topic ids instead of names with version 6 (KIP-1319).
+    """
 
     class Topic(Struct):
         class Partition(Struct):
@@ -120,14 +126,15 @@ class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse], api_key=28, versi
             committed_leader_epoch: int = int32("2+", -1, ignorable=True)
             committed_metadata: str | None = string("0+", nullable="0+")
 
-        name: str = string("0+")
+        name: str = string("0-5", ignorable=True)
+        topic_id: UUID = uuid("6+", ignorable=True)
         partitions: list[Partition] = array(Partition, "0+")
 
     transactional_id: str = string("0+")
     group_id: str = string("0+")
     producer_id: int = int64("0+")
     producer_epoch: int = int16("0+")
-    generation_id: int = int32("3+", -1)
+    generation_id_or_member_epoch: int = int32("3+", -1)
     member_id: str = string("3+")
     group_instance_id: str | None = string("3+", None, nullable="3+")
     topics: list[Topic] = array(Topic, "0+")

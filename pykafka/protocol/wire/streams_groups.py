@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.fields import array, boolean, int16, int32, int64, nested, string, uint16
+from pykafka.protocol.fields import array, boolean, int8, int16, int32, int64, nested, string, uint16
 from pykafka.protocol.schema import Request, Response, Struct
 from pykafka.protocol.wire.groups import INT32_MIN
 
@@ -53,8 +53,34 @@ class Assignment(Struct):
     warmup_tasks: list[TaskIds] = array(TaskIds, "0+")
 
 
-class StreamsGroupDescribeResponse(Response, api_key=89, versions="0", flexible="0+"):
-    """State, topology and members of groups."""
+class TopologyNode(Struct):
+    """One node of the processing graph: a source (1), a processor (2) or a sink (3)."""
+
+    name: str = string("1+")
+    node_type: int = int8("1+")
+    source_topics: list[str] = array("string", "1+")
+    sink_topic: str | None = string("1+", None, nullable="1+")
+    stores: list[str] = array("string", "1+")
+    successors: list[str] = array("string", "1+")
+
+
+class TopologyDescription(Struct):
+    """The processing graph of the application (KIP-1331)."""
+
+    class Subtopology(Struct):
+        subtopology_id: str = string("1+")
+        nodes: list[TopologyNode] = array(TopologyNode, "1+")
+
+    class GlobalStore(Struct):
+        source: TopologyNode = nested(TopologyNode, "1+")
+        processor: TopologyNode = nested(TopologyNode, "1+")
+
+    subtopologies: list[Subtopology] = array(Subtopology, "1+")
+    global_stores: list[GlobalStore] = array(GlobalStore, "1+")
+
+
+class StreamsGroupDescribeResponse(Response, api_key=89, versions="0-1", flexible="0+"):
+    """State, topology and members of groups; version 1 names the assignor (KIP-1357)."""
 
     class Group(Struct):
         class Topology(Struct):
@@ -96,13 +122,17 @@ class StreamsGroupDescribeResponse(Response, api_key=89, versions="0", flexible=
         topology: Topology | None = nested(Topology, "0+", None, nullable="0+")
         members: list[Member] = array(Member, "0+")
         authorized_operations: int = int32("0+", INT32_MIN)
+        topology_description: TopologyDescription | None = nested(TopologyDescription, "1+", None, nullable="1+")
+        topology_description_status: int = int8("1+")
+        assignor_name: str | None = string("1+", None, nullable="1+", ignorable=True)
 
     throttle_time_ms: int = int32("0+")
     groups: list[Group] = array(Group, "0+")
 
 
-class StreamsGroupDescribeRequest(Request[StreamsGroupDescribeResponse], api_key=89, versions="0", flexible="0+"):
+class StreamsGroupDescribeRequest(Request[StreamsGroupDescribeResponse], api_key=89, versions="0-1", flexible="0+"):
     """A request for state, topology and members of groups."""
 
     group_ids: list[str] = array("string", "0+")
     include_authorized_operations: bool = boolean("0+")
+    include_topology_description: bool = boolean("1+")

@@ -18,7 +18,7 @@ from tests.brokers import classpath
 from tests.brokers.jars import java
 from tests.integration.admin.conftest import unique
 from tests.integration.admin.test_groups import fill
-from tests.support.features import KAFKA_VERSION
+from tests.support.features import KAFKA_VERSION, kafka_since
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("latest")]
@@ -67,6 +67,7 @@ def test_a_streams_group(client3: KafkaClient, topic: str, tmp_path: Path) -> No
         described = admin.describe_groups(group, authorized_operations=True)[group]
         assert (described.type, described.state) == (GroupType.STREAMS, GroupState.STABLE)
         assert described.authorized_operations
+        assert bool(described.assignor) is kafka_since(4, 4)
         (member,) = described.members
         assert member.subscription == (topic,)
         assert member.assignment == member.target == tuple(TopicPartition(topic, id_) for id_ in range(3))

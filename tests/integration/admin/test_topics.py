@@ -17,6 +17,7 @@ from pykafka.exceptions import (
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
+from pykafka.metadata import topic_pages
 from tests.integration.admin.conftest import unique
 from tests.support.features import kafka_since
 from tests.support.waiting import until
@@ -45,6 +46,25 @@ def test_a_topic_is_created_described_listed_and_deleted(admin: Admin) -> None:
     with pytest.raises(UnknownTopicOrPartition) as caught:
         admin.describe_topics(name)
     assert caught.value.topic == name
+
+
+@pytest.mark.on_asyncio
+def test_pages_have_what_one_answer_has(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page ends within a topic, at its end, and before one that does not exist."""
+    made = {unique("t"): count for count in (5, 4, 1, 2)}
+    names = list(made)
+    admin.create_topics([NewTopic(name, partitions=count, replication=3) for name, count in made.items()])
+    whole, listed = admin.describe_topics(names), admin.list_topics()
+    assert {part.elr for one in whole.values() for part in one.partitions} == {() if kafka_since(4) else None}
+    for most in (1, 3, 4, 7):
+        monkeypatch.setattr(topic_pages, "PAGE_PARTITIONS", most)
+        paged = admin.describe_topics([*names, "no-such-topic"], raise_errors=False)
+        assert {**paged} == {**whole}
+        assert isinstance(paged.errors["no-such-topic"], UnknownTopicOrPartition)
+        assert admin.list_topics() == listed
+    counts = {one.name: (one.partitions, one.replicas, one.without_leader) for one in listed}
+    assert {name: counts[name] for name in names} == {name: (count, 3, 0) for name, count in made.items()}
+    admin.delete_topics(names)
 
 
 def test_one_item_raises_its_own_error_and_several_all_outcomes(admin: Admin, topic: str) -> None:

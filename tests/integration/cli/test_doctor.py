@@ -15,7 +15,7 @@ from pykafka import KafkaClient
 from pykafka.cli.app import tools
 from pykafka.cli.exit_status import Status
 from pykafka.exceptions import ConnectionRefused, MessagesNotDelivered
-from tests.brokers import LATEST, KafkaCluster
+from tests.brokers import NEWEST, KafkaCluster
 from tests.support.features import KAFKA_VERSION
 from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
@@ -49,7 +49,7 @@ def test_the_release_is_named(kafka: KafkaCluster) -> None:
     # 4.3.1 was called 4.1, and 2.8.2 was called 2.7.
     release = re.sub(r"^(0\.\d+\.\d|0\.\d+|\d+\.\d+).*", r"\1", KAFKA_VERSION)
     release = {"0.9.0": "0.9", "0.11.0": "0.11"}.get(release, release)
-    later = " or later" if KAFKA_VERSION == LATEST else ""
+    later = " or later" if KAFKA_VERSION == NEWEST else ""
     assert f"as Kafka {release}{later} has them" in run("doctor", kafka.hosts).stdout
 
 

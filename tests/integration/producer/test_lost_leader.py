@@ -1,4 +1,4 @@
-"""A commit while a partition of the transaction has no leader: most brokers keep it, and Kafka 4.3.1 loses it."""
+"""A commit while a partition of the transaction has no leader: most brokers keep it, and Kafka 4.3.1 and 4.4.0 lose it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.topics import create_topic, wait_in_sync
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("listed transactions"), pytest.mark.matrix, pytest.mark.timeout(200)]
 #: The releases whose coordinators take a partition without a leader for one that was deleted.
-LOSES = {"4.3.1"}
+LOSES = {"4.3.1", "4.4.0"}
 #: How long brokers take to notice that the leader is gone, and to try again (s).
 NOTICED_S = 8
 

@@ -10,15 +10,18 @@ from pykafka.exceptions import (
     CorrelationIdError,
     CorruptResponseError,
     KafkaException,
+    RebootstrapRequired,
     ResponseTimeoutError,
     SocketDisconnectedError,
     UnsupportedVersion,
+    WrongBrokerError,
 )
 from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
 from pykafka.protocol.versions import (
     RANGES_0_8_2,
     RANGES_0_9_0,
+    Identity,
     NegotiationState,
     VersionNegotiation,
     choose,
@@ -273,6 +276,39 @@ def test_a_probe_begins_with_the_version_that_is_known() -> None:
     assert probe.result == KAFKA_4
 
 
+OURS = Identity("ours", 7)
+
+
+def kafka_4_4(api_key: int, version: int, connection: int) -> bytes | None:
+    """Answer as a broker that knows whom it is asked for."""
+    if api_key == API_VERSIONS:
+        return api_versions(version, 5, ranges={**KAFKA_4, API_VERSIONS: (0, 5)})
+    return modern(5)(api_key, version, connection)
+
+
+@pytest.mark.parametrize(
+    ("broker", "versions_asked"),
+    [(kafka_4_4, [5]), (modern(4), [5, 4]), (modern(0), [5, 0]), (mock, [5, 0]), (closing_above(3), [5, 3])],
+    ids=["4.4", "4.3", "0.10", "mock", "above 3"],
+)
+def test_a_probe_that_names_the_broker_falls_back(broker: Broker, versions_asked: list[int]) -> None:
+    probe = VersionNegotiation("me", identity=OURS)
+    _, asked = run(probe, broker)
+    assert probe.result is not None
+    assert [version for api_key, version in asked if api_key == API_VERSIONS] == versions_asked
+
+
+def test_a_broker_that_is_not_the_one_is_an_error_by_name() -> None:
+    def wrong(api_key: int, version: int, _: int) -> bytes | None:
+        return wire.ApiVersionsResponse(error_code=129).encode(version)
+
+    with pytest.raises(WrongBrokerError, match="b:1 leads no longer to broker 7 of cluster ours") as caught:
+        run(VersionNegotiation("me", broker="b:1", identity=OURS), wrong)
+    assert (caught.value.broker, caught.value.api) == ("b:1", "ApiVersions")
+    with pytest.raises(RebootstrapRequired):  # to one that names no broker it means something else
+        run(VersionNegotiation("me", broker="b:1"), wrong)
+
+
 @pytest.mark.parametrize("connection_well", [2, 3, 4, 5, 6])
 def test_what_answers_once_between_hang_ups_is_no_0_8(connection_well: int) -> None:
     """Twice hung up and once answered was enough, as by a proxy that cut two connections."""
@@ -356,11 +392,11 @@ SOUND = [
     [
         (
             [*SOUND, wire.ApiVersionsResponse.ApiVersion(api_key=22, min_version=5, max_version=2)],
-            "versions 5 to 2 of API 22",
+            r"versions 5 to 2 of InitProducerId \(API key 22\)",
         ),
         (
             [*SOUND, wire.ApiVersionsResponse.ApiVersion(api_key=22, min_version=-1, max_version=2)],
-            "versions -1 to 2 of API 22",
+            "versions -1 to 2 of InitProducerId",
         ),
         ([*SOUND, wire.ApiVersionsResponse.ApiVersion(api_key=-3, max_version=2)], "API -3"),
         ([*SOUND, wire.ApiVersionsResponse.ApiVersion(api_key=1, max_version=2)], "for the second time"),

@@ -10,6 +10,7 @@ from pykafka.exceptions import (
     FrameTooLargeError,
     GroupAuthorizationFailed,
     GroupCoordinatorNotAvailable,
+    GroupIdNotFound,
     IllegalGeneration,
     InvalidProducerEpoch,
     InvalidTxnState,
@@ -21,11 +22,14 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     SocketDisconnectedError,
     TopicAuthorizationFailed,
+    TopicRecreatedError,
     TransactionAbortable,
     TransactionalIdAuthorizationFailed,
     UnknownError,
     UnknownErrorCode,
+    UnknownTopicId,
     UnknownTopicOrPartition,
+    WrongBrokerError,
 )
 from pykafka.producer.in_flight_window import Verdict
 from pykafka.transactions.coordinator import Fault, changed_nothing, fault_of, fault_of_end, is_fence
@@ -44,6 +48,10 @@ from pykafka.transactions.states import TransactionalWindow
         (TopicAuthorizationFailed(), Fault.ABORT),
         (GroupAuthorizationFailed(), Fault.ABORT),
         (IllegalGeneration(), Fault.ABORT),
+        (GroupIdNotFound(), Fault.ABORT),
+        (TopicRecreatedError("made anew"), Fault.ABORT),
+        (UnknownTopicId(), Fault.RETRY),
+        (WrongBrokerError(), Fault.REFRESH),
         (ProducerFenced(), Fault.FATAL),
         (InvalidProducerEpoch(), Fault.FATAL),
         (InvalidTxnState(), Fault.FATAL),

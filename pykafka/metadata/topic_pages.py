@@ -1,0 +1,89 @@
+"""The partitions of topics, page by page (DescribeTopicPartitions, KIP-966), so that no answer holds a whole large cluster."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Protocol
+
+from pykafka.exceptions import CorruptResponseError, UnsupportedVersion
+from pykafka.protocol import wire
+
+log = logging.getLogger(__name__)
+
+#: How many partitions a page has at most; brokers have a limit of their own, which is 2000 by default.
+PAGE_PARTITIONS = 2000
+
+Topic = wire.DescribeTopicPartitionsResponse.Topic
+
+
+class AskedCluster(Protocol):
+    """The cluster; `pykafka.metadata.cluster.BaseCluster` documents each member."""
+
+    def call(self, request: wire.DescribeTopicPartitionsRequest) -> wire.DescribeTopicPartitionsResponse: ...
+    def ask_metadata(self, topics: list[str] | None) -> wire.MetadataResponse: ...
+
+
+def topic_pages(
+    ask: Callable[[wire.DescribeTopicPartitionsRequest], wire.DescribeTopicPartitionsResponse],
+    names: Sequence[str] | None,
+) -> Iterator[Sequence[Topic]]:
+    """Yield pages of topics in the order of their names; a topic that spans pages comes again with its next partitions.
+
+    :param ask: sends one request, to any broker
+    :param names: of topics; None for all that there are
+    :raises CorruptResponseError: a page begins where the one before did
+    """
+    topic = wire.DescribeTopicPartitionsRequest.Topic
+    request = wire.DescribeTopicPartitionsRequest(
+        # no topics would ask for all of them
+        topics=[topic(name=name) for name in names or ()],
+        response_partition_limit=PAGE_PARTITIONS,
+    )
+    if names is not None and not names:
+        return
+    while True:
+        response = ask(request)
+        yield response.topics
+        following = response.next_cursor
+        if following is None:
+            return
+        cursor = request.cursor
+        if cursor is not None and _place(following) <= _place(cursor):
+            raise CorruptResponseError(
+                f"the page from {cursor.topic_name}/{cursor.partition_index} on is followed by one from "
+                f"{following.topic_name}/{following.partition_index} on, which is not later",
+                api="DescribeTopicPartitions",
+            )
+        request = wire.DescribeTopicPartitionsRequest(
+            topics=request.topics,
+            response_partition_limit=PAGE_PARTITIONS,
+            cursor=wire.DescribeTopicPartitionsRequest.Cursor(
+                topic_name=following.topic_name, partition_index=following.partition_index
+            ),
+        )
+
+
+def all_names(cluster: AskedCluster, has_pages: bool) -> list[str]:
+    """Return the names of all topics.
+
+    :param has_pages: whether brokers have pages (since Kafka 3.8, without ZooKeeper); else one answer has all topics
+    :raises NoBrokersAvailableError: no broker answered
+    """
+    if has_pages:
+        try:
+            pages = (_names(page) for page in topic_pages(cluster.call, None))
+            return list(dict.fromkeys(chain.from_iterable(pages)))
+        except UnsupportedVersion as error:  # as of a broker that is not upgraded yet
+            log.debug("not all brokers describe topics page by page: %s", error)
+    return _names(cluster.ask_metadata(None).topics)
+
+
+def _names(topics: Iterable[Any]) -> list[str]:
+    return [topic.name for topic in topics if topic.name is not None]
+
+
+def _place(cursor: Any) -> tuple[bytes, int]:
+    # brokers compare texts as Java does, by units of UTF-16; names of topics are ASCII
+    return cursor.topic_name.encode(), cursor.partition_index
