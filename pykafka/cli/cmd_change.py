@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pykafka.cli import changes, show
+from pykafka.cli import show
 from pykafka.cli.offset_spec import OffsetSpec
 from pykafka.cli.options import (
     OFFSET,
@@ -58,6 +58,8 @@ def reset_offsets(
     The group continues at OFFSET: EARLIEST, LATEST, a time (YYYY-MM-DDTHH:MM:SS, UTC; or @ and ms), or an offset. The
     group must have no members: they would keep their own positions.
     """
+    from pykafka.cli import changes
+
     with session.client() as client:
         found = changes.reset_offsets(
             client,
@@ -121,6 +123,8 @@ def create_topic(
         if value == 0:
             raise click.UsageError(f"{option} is 0; a topic has at least 1, and -1 leaves it to the brokers")
     settings = {name: setting_text(value) for given in config_entries for name, value in given.items()}
+    from pykafka.cli import changes
+
     with session.client() as client:
         zookeeper = session.zookeeper_topics(client)
         made = changes.create_topic(
@@ -158,6 +162,8 @@ def setting_text(value: Any) -> str:
 @click.pass_obj
 def delete_topic(session: Session, topic: str, timeout: int) -> None:
     """Delete a topic and all its messages. Brokers before Kafka 0.10.1 require --zookeeper."""
+    from pykafka.cli import changes
+
     with session.client() as client:
         changes.delete_topic(client, topic, timeout, session.zookeeper_topics(client))
     click.echo(f"Deleted topic {topic}.")

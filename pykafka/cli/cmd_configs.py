@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,10 @@ from pykafka.cli import show
 from pykafka.cli.options import GroupType, ParsedType, Session, TopicType, session_command
 from pykafka.cli.secrets import NOTATION, is_reference, referred
 from pykafka.cli.verbs import Noun, ask, change_command, data_of, print_rows
-from pykafka.client import KafkaClient
+from pykafka.cli.watching import listing_command
+
+if TYPE_CHECKING:
+    from pykafka.client import KafkaClient
 
 #: The kinds of resources, as users write them.
 KINDS = {
@@ -131,7 +134,7 @@ configs = Noun("configs", help="Settings of topics, brokers, groups and clients'
 
 @configs.command("list")
 @click.argument("kinds", type=click.Choice(list(KINDS)), nargs=-1)
-@session_command
+@listing_command
 def list_(session: Session, kinds: tuple[str, ...], as_json: bool) -> None:
     """List what has settings. Since Kafka 4.1; subscriptions to clients' metrics since 3.7."""
     with session.client() as client:

@@ -15,6 +15,7 @@ from pykafka.cli.listing import partition_ids
 from pykafka.cli.offset_spec import OffsetSpec, limits, resolve
 from pykafka.cli.options import OFFSET, Session, TopicType, session_command, timeout_option
 from pykafka.cli.verbs import Noun, ask, change_command, counted, data_of, dry_run_option, fail, print_rows, report
+from pykafka.cli.watching import listing_command
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
@@ -76,19 +77,25 @@ def delete_before(
 @topics.command("list")
 @click.option("--internal", is_flag=True, help="Also those whose names begin with '__'.")
 @click.option("--unhealthy", is_flag=True, help="Only those without a leader, or with replicas out of sync, somewhere.")
-@session_command
+@listing_command
 def list_(session: Session, internal: bool, unhealthy: bool, as_json: bool) -> None:
-    """List the topics, and what is wrong with them."""
+    """List the topics, and what is wrong with them; with --watch also the records that are produced each second."""
+    ends: dict[str, int] = {}
     with session.client() as client:
+        if show.repetition() is not None:
+            client.update_cluster()
         found = listing.list_topics(client, internal)
-    if unhealthy:
-        found = [one for one in found if one.without_leader or one.under_replicated]
-    print_rows(found, as_json, SUMMARY, summary_cells)
+        if unhealthy:
+            found = [one for one in found if one.without_leader or one.under_replicated]
+        if show.repetition() is not None:
+            ends = listing.ends_of(client, [one.topic for one in found])
+    rates = show.Rates(lambda one: one.topic, lambda one: {"produced": ends.get(one.topic)})
+    print_rows(found, as_json, SUMMARY, summary_cells, rates=rates)
 
 
 @topics.command("describe")
 @_names
-@session_command
+@listing_command
 def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
     """Print partitions, replicas, offsets and settings of topics."""
     with session.client() as client:

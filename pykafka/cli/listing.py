@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import UUID
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka import admin
 from pykafka.admin import ConfigEntry, ConfigResource, ConfigSource, Results
+from pykafka.cli.data import time_text
 from pykafka.cli.offset_spec import OffsetSpec, limits
 from pykafka.common import TopicPartition
-from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, UnsupportedVersion
-from pykafka.utils import as_datetime
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
     from pykafka.compat import messages
+    from pykafka.consumer.committed_offsets import GroupOffsets
 
 #: Requests to a group's coordinator: pause (ms) and number of retries.
 BACKOFF_MS = 200
@@ -126,6 +122,21 @@ def _summary(client: KafkaClient, name: str) -> TopicSummary:
     )
 
 
+def ends_of(client: KafkaClient, topics: Iterable[str]) -> dict[str, int]:
+    """Return the sum of the ends of each topic's partitions, as far as these have leaders: it grows as records arrive."""
+    led = [
+        TopicPartition(name, id_)
+        for name in topics
+        for id_, part in known_topic(client, name).partitions.items()
+        if part.leader >= 0
+    ]
+    found = client.admin.list_offsets(dict.fromkeys(led, admin.OffsetSpec.latest()), raise_errors=False)
+    ends: dict[str, int] = {}
+    for item, end in found.items():
+        ends[item.topic] = ends.get(item.topic, 0) + (end.offset or 0)
+    return ends
+
+
 def describe_topic(client: KafkaClient, topic: str) -> TopicDescription:
     """Return partitions, replicas, offsets and settings of a topic.
 
@@ -200,6 +211,8 @@ def list_offsets(client: KafkaClient, topic: str, spec: OffsetSpec) -> list[Part
 
 def group_offsets(client: KafkaClient, group: str) -> GroupOffsets:
     """Return the access to a group's committed offsets; it joins nothing."""
+    from pykafka.consumer.committed_offsets import GroupOffsets
+
     return GroupOffsets(client.cluster, group, BACKOFF_MS, MAX_RETRIES)
 
 
@@ -225,33 +238,3 @@ def consumer_lag(client: KafkaClient, topic: str, group: str) -> Lag:
         reached = committed[id_]
         parts.append(PartitionLag(id_, first, last, reached, max(last - max(reached or 0, first), 0)))
     return Lag(topic, group, sum(part.lag for part in parts), parts)
-
-
-def time_text(timestamp: int | None) -> str | None:
-    """Return a time (ms since 1970) as text in UTC; None for none."""
-    if timestamp is None or timestamp < 0:
-        return None
-    try:
-        time = as_datetime(timestamp)
-    except OverflowError:  # beyond the year 9999; a producer may write any number
-        return str(timestamp)
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def as_data(value: Any) -> Any:
-    """Return a value as JSON can express it: named tuples and dataclasses become objects, numbered names their names."""
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: as_data(one) for name, one in value._asdict().items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: as_data(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(as_data(name)): as_data(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple, Sequence)) and not isinstance(value, (str, bytes)):
-        return [as_data(one) for one in value]
-    if isinstance(value, (set, frozenset)):
-        return sorted(as_data(one) for one in value)
-    if isinstance(value, Enum):
-        return value.name.lower() if isinstance(value, int) else value.value
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON has no such numbers
-    return str(value) if isinstance(value, UUID) else value
