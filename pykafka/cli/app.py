@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, MutableMapping
 from functools import partial
 from importlib import import_module
@@ -60,6 +61,10 @@ COMMANDS = {
 }
 
 
+#: The variable by which the scripts of shells ask for completions.
+COMPLETION = "_KAFKA_TOOLS_COMPLETE"
+
+
 class _LazyCommands(MutableMapping[str, click.Command]):
     """The commands by name; the module of one is imported when it is looked up."""
 
@@ -95,6 +100,12 @@ class Tools(click.Group):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{**settings, "commands": _LazyCommands()})
+
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run the program; if a shell asks what may follow, load how this one completes words."""
+        if COMPLETION in os.environ:
+            import_module("pykafka.cli.cmd_completion")
+        return super().main(*args, **settings)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of the commands without their modules."""

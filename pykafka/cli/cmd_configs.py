@@ -12,6 +12,7 @@ from pykafka.admin.configs import is_secret
 from pykafka.cli import show
 from pykafka.cli.options import GroupType, ParsedType, Session, TopicType, session_command
 from pykafka.cli.secrets import NOTATION, is_reference, referred
+from pykafka.cli.units import setting_value
 from pykafka.cli.verbs import Noun, ask, change_command, data_of, print_rows
 from pykafka.cli.watching import listing_command
 
@@ -70,7 +71,7 @@ def alter_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "settings",
             type=_PAIR,
             multiple=True,
-            help=f"Set a value; may be repeated. A secret is given as {NOTATION}.",
+            help=f"Set a value; may be repeated. Durations as 7d, sizes as 1GiB. A secret is given as {NOTATION}.",
         ),
     ):
         command = option(command)
@@ -104,10 +105,21 @@ def changes_of(
 
 def _value(name: str, value: str) -> str:
     if not is_secret(name):
-        return value
+        return plain_value(name, value)
     if not is_reference(value):
         raise click.UsageError(f"{name} is a secret: write {name}={NOTATION}, as others can read the command line")
     return referred(value)
+
+
+def plain_value(name: str, value: str) -> str:
+    """Return the value of a setting as brokers take it; see `setting_value`.
+
+    :raises click.UsageError: it is no duration, or no size, and the setting is one
+    """
+    try:
+        return setting_value(name, value)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def resource_of(kind: str, name: str | None) -> ConfigResource:

@@ -18,7 +18,6 @@ from pykafka.cli.groups import (
     GroupOffset,
     Reset,
     describe_groups,
-    duration,
     group_offsets_of,
     list_groups,
     parse_offsets,
@@ -27,7 +26,7 @@ from pykafka.cli.lag import Lags, lags_of, totals
 from pykafka.cli.listing import known_topic
 from pykafka.cli.offset_spec import OffsetSpec
 from pykafka.cli.options import TIME, GroupType, ParsedType, Session, TopicType
-from pykafka.cli.sheet import Sheet
+from pykafka.cli.units import duration
 from pykafka.cli.verbs import (
     Noun,
     ask,
@@ -46,6 +45,7 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import GroupSubscribedToTopic, KafkaException, NonEmptyGroup, UnknownMemberId
 
 if TYPE_CHECKING:
+    from pykafka.cli.sheet import Sheet
     from pykafka.client import KafkaClient
 
 #: States in which a group does not work; `GroupState` and names.

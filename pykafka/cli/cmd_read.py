@@ -150,7 +150,7 @@ def _lag(session: Session, client: KafkaClient, topic: str, group: str) -> Lag:
         if not members:
             raise GroupIdNotFound(
                 f"there is no group {group}: it has committed nothing for topic {topic}, and has no members; "
-                "print_managed_consumer_groups lists the existing ones"
+                "`kafka-tools groups list` lists the existing ones"
             )
     return lag
 

@@ -9,7 +9,7 @@ import click
 from pykafka.admin import ConfigResource, NewPartitions, NewTopic
 from pykafka.cli import listing, show
 from pykafka.cli.cmd_change import JSON_OBJECT, SETTINGS, assignment_of, setting_text
-from pykafka.cli.cmd_configs import alter_options, change_configs, changes_of
+from pykafka.cli.cmd_configs import alter_options, change_configs, changes_of, plain_value
 from pykafka.cli.cmd_read import SUMMARY, print_description, summary_cells
 from pykafka.cli.listing import partition_ids
 from pykafka.cli.offset_spec import OffsetSpec, limits, resolve
@@ -116,7 +116,14 @@ def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
     "-r", "--replicas", type=click.IntRange(min=1), help="Of each partition.  [default: as the brokers have it]"
 )
 @click.option("-a", "--assignment", type=JSON_OBJECT, help='Instead of both: {"partition id": [broker ids], ...}.')
-@click.option("-c", "--config", "settings", type=SETTINGS, multiple=True, help="NAME=VALUE; may be repeated.")
+@click.option(
+    "-c",
+    "--config",
+    "settings",
+    type=SETTINGS,
+    multiple=True,
+    help="NAME=VALUE, as retention.ms=7d or segment.bytes=1GiB; may be repeated.",
+)
 @timeout_option
 @dry_run_option
 @session_command
@@ -131,10 +138,10 @@ def create(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Create topics. Since Kafka 0.10.1; create_topic does it through ZooKeeper on older brokers."""
+    """Create topics. Since Kafka 0.10.1; create_topic --zookeeper creates them on older brokers."""
     if assignment is not None and (partitions is not None or replicas is not None):
         raise click.UsageError("--assignment includes --partitions and --replicas: leave them out")
-    given = {name: setting_text(value) for setting in settings for name, value in setting.items()}
+    given = {name: plain_value(name, setting_text(value)) for setting in settings for name, value in setting.items()}
     assigned = None if assignment is None else assignment_of(assignment, "--assignment")
     wanted = [NewTopic(name, partitions, replicas, given, assigned) for name in dict.fromkeys(names)]
     with session.client() as client:
@@ -159,7 +166,7 @@ def _created(_name: str, made: Any) -> dict[str, Any]:
 @timeout_option
 @change_command
 def delete(session: Session, names: tuple[str, ...], timeout: int, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Delete topics with all their messages. Since Kafka 0.10.1; delete_topic does it through ZooKeeper on older ones."""
+    """Delete topics with all their messages. Since Kafka 0.10.1; delete_topic --zookeeper deletes them on older ones."""
     ask(f"Delete {', '.join(names)} with all messages?", yes, dry_run)
     with session.client() as client:
         if dry_run:

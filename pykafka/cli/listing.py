@@ -89,7 +89,9 @@ def known_topic(client: KafkaClient, topic: str) -> messages.TopicMetadata:
     """
     found = client.cluster.find_topic(topic)
     if found is None:
-        raise UnknownTopicOrPartition("the cluster has no such topic; print_topics lists those it has", topic=topic)
+        raise UnknownTopicOrPartition(
+            "the cluster has no such topic; `kafka-tools topics list` lists those it has", topic=topic
+        )
     return found
 
 

@@ -85,7 +85,7 @@ class Session:
 
     @contextmanager
     def kept(self, client: KafkaClient) -> Iterator[None]:
-        """Let `client()` return this client in the block, which leaves it open."""
+        """Make `client()` return this client in the block, which leaves it open."""
         self._kept = client
         try:
             yield

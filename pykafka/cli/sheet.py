@@ -124,7 +124,7 @@ class Sheet:
     def _lines(self, left: Sequence[int], widths: Sequence[int], console: Console) -> RenderResult:
         """Yield a table; if no cell of it breaks, without rich's own, which takes half a millisecond for each row."""
         breaks = any(width < self._measured(index, whole=True) for index, width in zip(left, widths, strict=True))
-        if breaks or self._title is not None or any("\n" in _plain(cell) for row in self._rows for cell in row):
+        if breaks or self._title is not None or any(_is_special(cell) for row in self._rows for cell in row):
             yield self._table(left, widths)
             return
         bold = Style(bold=True)
@@ -146,11 +146,11 @@ class Sheet:
                 before, space = before + space, ""
             elif place == len(left) - 1:
                 space = ""
-            if isinstance(cell, str) or not (cell.style or cell.spans):
+            if isinstance(cell, str) or not cell.style:
                 before += plain
             else:
                 yield Segment(before)
-                yield from cell.render(console)
+                yield Segment(plain, console.get_style(cell.style))
                 before = ""
             before += space + (" " * _GAP if place < len(left) - 1 else "\n")
         yield Segment(before)
@@ -218,6 +218,11 @@ class Sheet:
 
 def _plain(cell: Cell) -> str:
     return cell if isinstance(cell, str) else cell.plain
+
+
+def _is_special(cell: Cell) -> bool:
+    """Return whether a cell has several lines, or styles of its parts."""
+    return "\n" in _plain(cell) or (isinstance(cell, Text) and bool(cell.spans))
 
 
 def _text(cell: Cell) -> Text:

@@ -38,7 +38,7 @@ class Repetition(Protocol):
 
 
 class Rates(NamedTuple):
-    """What a listing counts, for the columns "Produced/s" and the like of --watch.
+    """The counters of a listing, for the columns "Produced/s" and the like of --watch.
 
     :param key: returns what identifies a row
     :param counters: returns the counters of a row by name; None for one that is not known

@@ -60,7 +60,7 @@ def test_all_is_well() -> None:
 def test_brokers_that_zookeeper_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedBroker() as broker:
         host, port = broker.hosts.split(":")
-        monkeypatch.setattr("pykafka.cli.options.broker_addresses", lambda *_: [(host, int(port))])
+        monkeypatch.setattr("pykafka.metadata.zookeeper.broker_addresses", lambda *_: [(host, int(port))])
         status, findings = doctor(options=("--zookeeper", "zookeeper:2181"))
     assert status == Status.OK
     assert {one["host"] for one in findings} == {broker.hosts}

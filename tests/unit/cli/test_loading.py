@@ -1,4 +1,4 @@
-"""What kafka-tools loads: the help no module of a command, and a command what it needs. That is most of what a call costs."""
+"""The modules that a call of kafka-tools loads, which are most of its cost: the help those of no command."""
 
 from __future__ import annotations
 
