@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +12,7 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     GroupIdNotFound,
     KafkaException,
+    LeaderNotAvailable,
     OffsetOutOfRangeError,
     UnknownTopicOrPartition,
     UnsupportedVersion,
@@ -213,20 +214,25 @@ class _Bounds:
     def __init__(self, client: KafkaClient, wanted: set[TopicPartition]) -> None:
         self._client = client
         client.cluster.update(sorted({item.topic for item in wanted}))
-        there = sorted(item for item in wanted if self._exists(item))
-        self.errors: dict[TopicPartition, KafkaException] = {
-            item: UnknownTopicOrPartition("it was deleted", topic=item.topic, partition=item.partition)
-            for item in wanted.difference(there)
-        }
-        self.latest = self._ask(there, OffsetSpec.latest())
+        self.errors: dict[TopicPartition, KafkaException] = {}
+        for item in wanted:
+            error = self._fault(item)
+            if error is not None:
+                self.errors[item] = error
+        self.latest = self._ask(sorted(wanted - self.errors.keys()), OffsetSpec.latest())
         self.earliest: dict[TopicPartition, int] = {}
 
-    def _exists(self, item: TopicPartition) -> bool:
+    def _fault(self, item: TopicPartition) -> KafkaException | None:
+        """Return why a partition cannot be asked, which would take the whole timeout to find out."""
+        context = {"topic": item.topic, "partition": item.partition}
         topic = self._client.cluster.topic_metadata(item.topic)
-        return topic is not None and item.partition in topic.partitions
+        partition = None if topic is None else topic.partitions.get(item.partition)
+        if partition is None:
+            return UnknownTopicOrPartition("it was deleted", **context)
+        return LeaderNotAvailable("it has no leader at present", **context) if partition.leader < 0 else None
 
     def _ask(self, items: Iterable[TopicPartition], place: OffsetSpec) -> dict[TopicPartition, int]:
-        wanted = dict.fromkeys(items, place)
+        wanted: dict[tuple[str, int], OffsetSpec] = dict.fromkeys(items, place)
         if not wanted:
             return {}
         found = self._client.admin.list_offsets(wanted, raise_errors=False, timeout_ms=_TIMEOUT_MS)
@@ -269,17 +275,17 @@ class _Times:
 
 
 def _newest(
-    client: KafkaClient, wanted: Iterable[TopicPartition], latest: Mapping[TopicPartition, int]
+    client: KafkaClient, wanted: Collection[TopicPartition], latest: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, float]:
     """Return the time of the newest record of each partition (ms)."""
-    places = dict.fromkeys(wanted, OffsetSpec.max_timestamp())
+    places: dict[tuple[str, int], OffsetSpec] = dict.fromkeys(wanted, OffsetSpec.max_timestamp())
     if not places:
         return {}
     try:
         found = client.admin.list_offsets(places, raise_errors=False, timeout_ms=_TIMEOUT_MS)
         return {item: float(one.timestamp) for item, one in found.items() if one.timestamp is not None}
     except UnsupportedVersion:  # before Kafka 3.0: the last record has nearly always the latest time
-        ends = {item: [latest[item] - 1] for item in places}
+        ends = {item: [latest[item] - 1] for item in wanted}
         return {item: time for (item, _), time in record_times(client, ends, _TIMEOUT_MS).found.items()}
 
 

@@ -170,4 +170,5 @@ def listing_command(command: Callable[..., Any]) -> Callable[..., Any]:
             made.run(lambda: command(session, *args, **options))
         click.get_current_context().exit(made.status)
 
-    return json_option(watch_option(times_option(click.pass_obj(run))))
+    passed: Callable[..., Any] = run
+    return json_option(watch_option(times_option(click.pass_obj(passed))))
