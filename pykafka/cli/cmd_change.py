@@ -1,4 +1,4 @@
-"""The commands that change the cluster: reset_offsets, create_topic, delete_topic."""
+"""The older commands that change the cluster: reset_offsets, create_topic, delete_topic."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def reset_offsets(
     """Reset a group's committed offsets.
 
     The group continues at OFFSET: EARLIEST, LATEST, a time (YYYY-MM-DDTHH:MM:SS, UTC; or @ and ms), or an offset. The
-    group must have no members: they would keep their own positions.
+    group must have no members: they would keep their own positions. `groups reset` is its name today.
     """
     from pykafka.cli import changes
 
@@ -111,7 +111,7 @@ def create_topic(
     config_entries: tuple[dict[str, Any], ...],
     as_json: bool,
 ) -> None:
-    """Create a topic. Brokers before Kafka 0.10.1 require --zookeeper."""
+    """Create a topic. Brokers before Kafka 0.10.1 require --zookeeper; for others `topics create` is its name today."""
     session: Session = ctx.obj
     assignment = {} if replica_assignment is None else assignment_of(replica_assignment, "--replica_assignment")
     if replica_assignment is not None:
@@ -161,7 +161,7 @@ def setting_text(value: Any) -> str:
 @timeout_option
 @click.pass_obj
 def delete_topic(session: Session, topic: str, timeout: int) -> None:
-    """Delete a topic and all its messages. Brokers before Kafka 0.10.1 require --zookeeper."""
+    """Delete a topic and all its messages. Brokers before Kafka 0.10.1 require --zookeeper; others have `topics delete`."""
     from pykafka.cli import changes
 
     with session.client() as client:

@@ -287,7 +287,10 @@ def list_dirs(session: Session, brokers: tuple[int, ...], as_json: bool) -> None
         for directory in dirs
     ]
     columns = ("Broker", "Path", "Replicas#?", "Bytes#", "Total#?", "Free#", "Error")
-    print_rows(rows, as_json, columns, lambda one: (str(one["broker"]), *list(one.values())[1:-1], _error(one)))
+    rates = show.Rates(lambda one: (one["broker"], one["path"]), lambda one: {"written": one["bytes"]})
+    print_rows(
+        rows, as_json, columns, lambda one: (str(one["broker"]), *list(one.values())[1:-1], _error(one)), rates=rates
+    )
     fail(list(found.errors.values()))
 
 

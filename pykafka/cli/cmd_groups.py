@@ -59,7 +59,7 @@ def print_managed_consumer_groups(session: Session, topic: str | None, as_json: 
     """Print consumer groups and their members.
 
     Shows groups that brokers coordinate (Kafka 0.9 and later): those with a member that subscribes to TOPIC, or with
-    committed offsets for it; without TOPIC, all of them.
+    committed offsets for it; without TOPIC, all of them. `groups describe --all` is the same today.
     """
     from rich.progress import track
 

@@ -1,4 +1,4 @@
-"""The commands that only read: print_topics, desc_topic, print_offsets, print_consumer_lag."""
+"""The older commands that only read: print_topics, desc_topic, print_offsets, print_consumer_lag."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def summary_cells(one: listing.TopicSummary) -> tuple[object, ...]:
 @click.option("--internal", is_flag=True, help="Also those whose names begin with '__'.")
 @listing_command
 def print_topics(session: Session, internal: bool, as_json: bool) -> None:
-    """Print all topics of the cluster."""
+    """Print all topics of the cluster. An older name of `topics list`."""
     with session.client() as client:
         topics = listing.list_topics(client, internal)
     print_rows(topics, as_json, SUMMARY, summary_cells)
@@ -46,7 +46,7 @@ def print_topics(session: Session, internal: bool, as_json: bool) -> None:
 @click.argument("topic", type=TopicType())
 @session_command
 def desc_topic(session: Session, topic: str, as_json: bool) -> None:
-    """Print a topic's partitions and settings. Partitions have their replicas and offsets."""
+    """Print a topic's partitions and settings. An older name of `topics describe`."""
     with session.client() as client:
         found = listing.describe_topic(client, topic)
     if as_json:
@@ -122,7 +122,7 @@ def print_consumer_lag(
     """Print a consumer group's lag in a topic.
 
     Uses the committed offsets; it commits, resets and joins nothing. A partition without one counts with all its
-    messages. An unknown group is an error.
+    messages. An unknown group is an error. `lag GROUP --topic TOPIC` also has members, hosts and seconds.
     """
     session: Session = ctx.obj
     if times is not None and watch is None:

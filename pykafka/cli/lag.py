@@ -224,12 +224,13 @@ class _Bounds:
 
     def _fault(self, item: TopicPartition) -> KafkaException | None:
         """Return why a partition cannot be asked, which would take the whole timeout to find out."""
-        context = {"topic": item.topic, "partition": item.partition}
         topic = self._client.cluster.topic_metadata(item.topic)
         partition = None if topic is None else topic.partitions.get(item.partition)
         if partition is None:
-            return UnknownTopicOrPartition("it was deleted", **context)
-        return LeaderNotAvailable("it has no leader at present", **context) if partition.leader < 0 else None
+            return UnknownTopicOrPartition("it was deleted", topic=item.topic, partition=item.partition)
+        if partition.leader < 0:
+            return LeaderNotAvailable("it has no leader at present", topic=item.topic, partition=item.partition)
+        return None
 
     def _ask(self, items: Iterable[TopicPartition], place: OffsetSpec) -> dict[TopicPartition, int]:
         wanted: dict[tuple[str, int], OffsetSpec] = dict.fromkeys(items, place)
