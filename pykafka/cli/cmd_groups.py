@@ -10,6 +10,7 @@ import click
 
 from pykafka import admin
 from pykafka.admin import GroupState, Results
+from pykafka.admin.groups import GroupsAdmin
 from pykafka.cli import show
 from pykafka.cli.exit_status import explain
 from pykafka.cli.groups import (
@@ -22,7 +23,6 @@ from pykafka.cli.groups import (
     list_groups,
     parse_offsets,
 )
-from pykafka.cli.lag import Lags, lags_of, totals
 from pykafka.cli.listing import known_topic
 from pykafka.cli.offset_spec import OffsetSpec
 from pykafka.cli.options import TIME, GroupType, ParsedType, Session, TopicType
@@ -45,6 +45,7 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import GroupSubscribedToTopic, KafkaException, NonEmptyGroup, UnknownMemberId
 
 if TYPE_CHECKING:
+    from pykafka.cli.lag import Lags
     from pykafka.cli.sheet import Sheet
     from pykafka.client import KafkaClient
 
@@ -121,12 +122,14 @@ _TYPES = [one.value for one in admin.GroupType if one != admin.GroupType.UNKNOWN
 def list_(session: Session, types: tuple[str, ...], states: tuple[str, ...], with_lag: bool, as_json: bool) -> None:
     """List the groups that brokers coordinate. Since Kafka 0.9."""
     with session.client() as client:
-        found = client.admin.list_groups(
+        found = GroupsAdmin(client.cluster).list_groups(
             types=[admin.GroupType(kind) for kind in types],
             states=[GroupState(state) for state in states],
             raise_errors=False,
         )
         if with_lag or show.repetition() is not None:
+            from pykafka.cli.lag import lags_of
+
             lags = lags_of(client, found)
             _print_lagging(found, lags, as_json)
             fail([*found.errors.values(), *lags.errors])
@@ -143,6 +146,8 @@ def list_(session: Session, types: tuple[str, ...], states: tuple[str, ...], wit
 
 def _print_lagging(found: Sequence[admin.GroupListing], lags: Lags, as_json: bool) -> None:
     """Print groups with their lag, worst first; with --watch also what they consume and what is produced for them."""
+    from pykafka.cli.lag import totals
+
     by_group = totals(lags)
     ordered = sorted(found, key=lambda one: -1 if (lag := by_group[one.group].lag) is None else lag, reverse=True)
     rows = [data_of(one) | by_group[one.group]._asdict() for one in ordered]
@@ -167,8 +172,8 @@ def describe(session: Session, names: tuple[str, ...], everyone: bool, as_json: 
         raise click.UsageError("name the groups, or give --all")
     with session.client() as client:
         if everyone:
-            names = tuple(one.group for one in client.admin.list_groups())
-        found = client.admin.describe_groups(dict.fromkeys(names), raise_errors=False)
+            names = tuple(one.group for one in GroupsAdmin(client.cluster).list_groups())
+        found = GroupsAdmin(client.cluster).describe_groups(dict.fromkeys(names), raise_errors=False)
     if as_json:
         show.print_json(list(found.values()))
     else:

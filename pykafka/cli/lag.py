@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.admin import GroupState, GroupType, Listing, OffsetSpec
+from pykafka.admin.group_offsets import GroupOffsetsAdmin
 from pykafka.cli.record_times import RecordTimes, record_times
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
@@ -176,7 +177,7 @@ def _total(rows: Sequence[GroupLag]) -> GroupTotal:
 
 def _owned(client: KafkaClient, groups: Sequence[GroupListing]) -> Iterator[_Owned | KafkaException]:
     """Yield the partitions of groups, with what they have committed and which members have them."""
-    admin = client.admin
+    admin = GroupOffsetsAdmin(client.cluster)  # client.admin would load all its other parts
     # Groups without members need no description; before Kafka 2.6, lists name no states.
     busy = [one.group for one in groups if one.state not in _WITHOUT_MEMBERS and not one.is_simple]
     described = admin.describe_groups(busy, raise_errors=False, timeout_ms=_TIMEOUT_MS) if busy else {}
@@ -236,7 +237,7 @@ class _Bounds:
         wanted: dict[tuple[str, int], OffsetSpec] = dict.fromkeys(items, place)
         if not wanted:
             return {}
-        found = self._client.admin.list_offsets(wanted, raise_errors=False, timeout_ms=_TIMEOUT_MS)
+        found = GroupOffsetsAdmin(self._client.cluster).list_offsets(wanted, raise_errors=False, timeout_ms=_TIMEOUT_MS)
         self.errors |= found.errors
         return {item: one.offset for item, one in found.items() if one.offset is not None}
 
@@ -283,7 +284,7 @@ def _newest(
     if not places:
         return {}
     try:
-        found = client.admin.list_offsets(places, raise_errors=False, timeout_ms=_TIMEOUT_MS)
+        found = GroupOffsetsAdmin(client.cluster).list_offsets(places, raise_errors=False, timeout_ms=_TIMEOUT_MS)
         return {item: float(one.timestamp) for item, one in found.items() if one.timestamp is not None}
     except UnsupportedVersion:  # before Kafka 3.0: the last record has nearly always the latest time
         ends = {item: [latest[item] - 1] for item in wanted}
@@ -333,6 +334,6 @@ def listed_groups(client: KafkaClient, types: Sequence[str] = ()) -> Listing[Gro
     kinds = {GroupType(kind) for kind in types if kind != "simple"} | (
         {GroupType.CLASSIC} if "simple" in types else set()
     )
-    found = client.admin.list_groups(types=kinds, raise_errors=False)
+    found = GroupOffsetsAdmin(client.cluster).list_groups(types=kinds, raise_errors=False)
     wanted = [one for one in found if not types or ("simple" if one.is_simple else one.type.value) in types]
     return Listing(wanted, found.errors)

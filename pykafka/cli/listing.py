@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka import admin
-from pykafka.admin import ConfigEntry, ConfigResource, ConfigSource, Results
+from pykafka.admin import Results
 from pykafka.cli.data import time_text
 from pykafka.cli.offset_spec import OffsetSpec, limits
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, UnsupportedVersion
 
 if TYPE_CHECKING:
+    from pykafka.admin import ConfigEntry, ConfigResource
     from pykafka.client import KafkaClient
     from pykafka.compat import messages
     from pykafka.consumer.committed_offsets import GroupOffsets
@@ -180,7 +181,7 @@ def describe_topics(client: KafkaClient, topics: Iterable[str]) -> Results[str, 
                     last[item].offset if item in last else None,
                 )
             )
-        own = None if settings is None else _own(settings[ConfigResource.topic(name)])
+        own = None if settings is None else _own(settings[admin.ConfigResource.topic(name)])
         found[name] = TopicDescription(name, name.startswith(_INTERNAL), parts, own)
     return Results({name: found[name] for name in names})
 
@@ -188,13 +189,13 @@ def describe_topics(client: KafkaClient, topics: Iterable[str]) -> Results[str, 
 def _settings(client: KafkaClient, topics: Sequence[str]) -> Results[ConfigResource, dict[str, ConfigEntry]] | None:
     """Return the settings of topics; None if the brokers do not report them."""
     try:
-        return client.admin.describe_configs([ConfigResource.topic(name) for name in topics], raise_errors=False)
+        return client.admin.describe_configs([admin.ConfigResource.topic(name) for name in topics], raise_errors=False)
     except UnsupportedVersion:
         return None
 
 
 def _own(settings: Mapping[str, ConfigEntry]) -> dict[str, str | None]:
-    return {name: entry.value for name, entry in settings.items() if entry.source == ConfigSource.TOPIC}
+    return {name: entry.value for name, entry in settings.items() if entry.source == admin.ConfigSource.TOPIC}
 
 
 def list_offsets(client: KafkaClient, topic: str, spec: OffsetSpec) -> list[PartitionOffset]:
