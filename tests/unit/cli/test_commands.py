@@ -384,6 +384,7 @@ WORDS = {
     "create_topic": ["clicks"],
     "delete_topic": ["clicks"],
     "doctor": [],
+    "lag": [],
     "completion": ["bash"],
     "pipeline": ["--init"],
     # It asks no cluster either; a Python that is too old ends it before it makes anything.
