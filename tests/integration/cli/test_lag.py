@@ -18,7 +18,9 @@ from pykafka.admin import ConfigResource, ConfigType, OffsetSpec
 from pykafka.cli.exit_status import Status
 from pykafka.cli.record_times import record_times
 from pykafka.common import TopicPartition
+from pykafka.protocol import wire
 from tests.brokers import KafkaCluster
+from tests.support.features import KAFKA_VERSION
 from tests.support.kafka_tools import Run, data, runner
 from tests.support.topics import create_topic, delete_topic
 from tests.support.waiting import until
@@ -181,3 +183,56 @@ def test_topics_have_the_rate_of_their_records(client: KafkaClient, run: Run) ->
     lines = run("topics", "list", "--watch", "0.1", "-n", "2", "--json").stdout.splitlines()
     first, second = ({row["topic"]: row for row in json.loads(line)["rows"]} for line in lines)
     assert (first[topic]["produced_per_s"], second[topic]["produced_per_s"]) == (None, 0.0)
+
+
+# -- ten thousand groups
+
+MANY, PARTITIONS = 10_000, 3
+#: Requests on their way at a time.
+AT_A_TIME = 200
+
+
+def commit_many(client: KafkaClient, topic: str) -> None:
+    """Make groups that stand at different offsets of all partitions of a topic."""
+    commit(client, "first", topic, 1)  # the broker now keeps groups
+    client.update_cluster()
+    broker, request = next(iter(client.brokers.values())), wire.OffsetCommitRequest
+    for start in range(0, MANY, AT_A_TIME):
+        pending = []
+        for number in range(start, start + AT_A_TIME):
+            parts = [
+                request.Topic.Partition(partition_index=id_, committed_offset=number, committed_metadata="")
+                for id_ in range(PARTITIONS)
+            ]
+            made = request(
+                group_id=f"many-{number:05}",
+                generation_id_or_member_epoch=-1,
+                topics=[request.Topic(name=topic, partitions=parts)],
+            )
+            pending.append(broker.send(made, "admin", timeout_ms=30_000, version=7, keep=True))
+        for one in pending:
+            assert [part.error_code for part in one.get_when_due().topics[0].partitions] == [0] * PARTITIONS
+
+
+@pytest.mark.matrix
+@pytest.mark.needs("share groups")  # the broker of today alone
+def test_ten_thousand_groups_take_ten_seconds_and_300_mb() -> None:
+    with KafkaCluster(KAFKA_VERSION) as cluster, KafkaClient(cluster.hosts) as client:
+        topic = create_topic(client, PARTITIONS).name
+        with client.producer() as producer:
+            for number in range(MANY * PARTITIONS * 2):
+                producer.produce(topic, b"x", partition=number % PARTITIONS, timestamp=BEGIN_MS + number)
+        commit_many(client, topic)
+        for words in (["lag"], ["lag", "--json"], ["groups", "list", "--lag"]):
+            code = (
+                "import resource, sys, time\n"
+                "from pykafka.cli import main\n"
+                "begin = time.monotonic()\n"
+                f"try: main({['-b', cluster.hosts, *words]})\n"
+                "except SystemExit as end: assert not end.code, end.code\n"
+                "print(time.monotonic() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+            )
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True)
+            seconds, kib = map(float, done.stderr.split())
+            assert done.stdout.count("many-") >= MANY
+            assert (seconds < 10, kib < 300 * 1024) == (True, True), (words, seconds, kib)
