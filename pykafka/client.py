@@ -14,7 +14,6 @@ from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
 from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.handlers.exit_calls import note_block
-from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.metadata.options import MetadataSettings
 from pykafka.metrics.options import MetricsSettings
 from pykafka.network.addresses import joined_hosts
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from pykafka.compat.options import KafkaConsumerArguments
     from pykafka.config import Configuration
     from pykafka.health.report import ClientHealth
+    from pykafka.kafkaconsumer import KafkaConsumer
     from pykafka.kafkaproducer import KafkaProducer
     from pykafka.metrics.flight_file import FlightFile
     from pykafka.metrics.metric import MetricName, Metrics
@@ -361,6 +361,8 @@ class KafkaClient:
         :raises TypeError, ValueError: an option is out of bounds, by name
         :raises TopicNotFoundError: there is no such topic
         """
+        from pykafka.kafkaconsumer import KafkaConsumer
+
         given = {"key_deserializer": key_deserializer, "value_deserializer": value_deserializer, **options}
         return KafkaConsumer[K, V].make(self.cluster, topics, given)
 

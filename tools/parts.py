@@ -501,7 +501,7 @@ MATRIX = {
     "spark-declarative": Part("4.3.1", ["tests/spark/test_declarative_pipelines.py", "-m", "matrix"], 4),
     "spark-formats": Part("4.3.1", [*SPARK_FORMATS, "-m", "matrix"], 5),
     "tools": Part(
-        "4.3.1", [f"{INTEGRATION}/cli/test_old_brokers.py", f"{INTEGRATION}/cli/test_page.py", "-m", "matrix"], 5
+        "4.3.1", [*(f"{INTEGRATION}/cli/test_{name}.py" for name in ("lag", "old_brokers", "page")), "-m", "matrix"], 5
     ),
     "rdkafka": Part("4.3.1", [f"{INTEGRATION}/compat/rdkafka"], 5),
 }

@@ -5,70 +5,70 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import UnsupportedVersion
-from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
+#: By name: the classes of all APIs are many modules.
 #: From Kafka's release notes and KIPs, checked with the tables of versions of the releases.
-SINCE: dict[type[Request[Any]], str] = {
-    wire.ApiVersionsRequest: "0.10.0",
-    wire.ListGroupsRequest: "0.9",
-    wire.DescribeGroupsRequest: "0.9",
-    wire.LeaveGroupRequest: "0.9",
-    wire.FindCoordinatorRequest: "0.8.2",
-    wire.CreateTopicsRequest: "0.10.1",
-    wire.DeleteTopicsRequest: "0.10.1",
-    wire.DeleteRecordsRequest: "0.11",
-    wire.DescribeConfigsRequest: "0.11",
-    wire.DescribeAclsRequest: "0.11",
-    wire.CreateAclsRequest: "0.11",
-    wire.DeleteAclsRequest: "0.11",
-    wire.WriteTxnMarkersRequest: "0.11",
-    wire.CreatePartitionsRequest: "1.0",
-    wire.AlterReplicaLogDirsRequest: "1.0",
-    wire.DescribeLogDirsRequest: "1.0",
-    wire.CreateDelegationTokenRequest: "1.1",
-    wire.RenewDelegationTokenRequest: "1.1",
-    wire.ExpireDelegationTokenRequest: "1.1",
-    wire.DescribeDelegationTokenRequest: "1.1",
-    wire.DeleteGroupsRequest: "1.1",
-    wire.ElectLeadersRequest: "2.2",
-    wire.IncrementalAlterConfigsRequest: "2.3",
-    wire.OffsetDeleteRequest: "2.4",
-    wire.AlterPartitionReassignmentsRequest: "2.4",
-    wire.ListPartitionReassignmentsRequest: "2.4",
-    wire.DescribeClientQuotasRequest: "2.6",
-    wire.AlterClientQuotasRequest: "2.6",
-    wire.DescribeUserScramCredentialsRequest: "2.7",
-    wire.AlterUserScramCredentialsRequest: "2.7",
-    wire.DescribeQuorumRequest: "2.7",
-    wire.UpdateFeaturesRequest: "2.7",
-    wire.DescribeClusterRequest: "2.8",
-    wire.DescribeProducersRequest: "2.8",
-    wire.UnregisterBrokerRequest: "2.8",
-    wire.DescribeTransactionsRequest: "3.0",
-    wire.ListTransactionsRequest: "3.0",
-    wire.ConsumerGroupDescribeRequest: "3.7",
-    wire.ListConfigResourcesRequest: "3.7",
-    wire.AddRaftVoterRequest: "3.9",
-    wire.RemoveRaftVoterRequest: "3.9",
-    wire.ShareGroupDescribeRequest: "4.0",
-    wire.StreamsGroupDescribeRequest: "4.1",
-    wire.DescribeShareGroupOffsetsRequest: "4.1",
-    wire.AlterShareGroupOffsetsRequest: "4.1",
-    wire.DeleteShareGroupOffsetsRequest: "4.1",
+SINCE: dict[str, str] = {
+    "ApiVersions": "0.10.0",
+    "ListGroups": "0.9",
+    "DescribeGroups": "0.9",
+    "LeaveGroup": "0.9",
+    "FindCoordinator": "0.8.2",
+    "CreateTopics": "0.10.1",
+    "DeleteTopics": "0.10.1",
+    "DeleteRecords": "0.11",
+    "DescribeConfigs": "0.11",
+    "DescribeAcls": "0.11",
+    "CreateAcls": "0.11",
+    "DeleteAcls": "0.11",
+    "WriteTxnMarkers": "0.11",
+    "CreatePartitions": "1.0",
+    "AlterReplicaLogDirs": "1.0",
+    "DescribeLogDirs": "1.0",
+    "CreateDelegationToken": "1.1",
+    "RenewDelegationToken": "1.1",
+    "ExpireDelegationToken": "1.1",
+    "DescribeDelegationToken": "1.1",
+    "DeleteGroups": "1.1",
+    "ElectLeaders": "2.2",
+    "IncrementalAlterConfigs": "2.3",
+    "OffsetDelete": "2.4",
+    "AlterPartitionReassignments": "2.4",
+    "ListPartitionReassignments": "2.4",
+    "DescribeClientQuotas": "2.6",
+    "AlterClientQuotas": "2.6",
+    "DescribeUserScramCredentials": "2.7",
+    "AlterUserScramCredentials": "2.7",
+    "DescribeQuorum": "2.7",
+    "UpdateFeatures": "2.7",
+    "DescribeCluster": "2.8",
+    "DescribeProducers": "2.8",
+    "UnregisterBroker": "2.8",
+    "DescribeTransactions": "3.0",
+    "ListTransactions": "3.0",
+    "ConsumerGroupDescribe": "3.7",
+    "ListConfigResources": "3.7",
+    "AddRaftVoter": "3.9",
+    "RemoveRaftVoter": "3.9",
+    "ShareGroupDescribe": "4.0",
+    "StreamsGroupDescribe": "4.1",
+    "DescribeShareGroupOffsets": "4.1",
+    "AlterShareGroupOffsets": "4.1",
+    "DeleteShareGroupOffsets": "4.1",
 }
 
 #: APIs that only clusters without ZooKeeper have, since the releases above.
-KRAFT: frozenset[type[Request[Any]]] = frozenset(
+KRAFT: frozenset[str] = frozenset(
     {
-        wire.DescribeQuorumRequest,
-        wire.AddRaftVoterRequest,
-        wire.RemoveRaftVoterRequest,
-        wire.UnregisterBrokerRequest,
-        wire.ListConfigResourcesRequest,
+        "DescribeQuorum",
+        "AddRaftVoter",
+        "RemoveRaftVoter",
+        "UnregisterBroker",
+        "ListConfigResources",
     }
 )
 
@@ -76,9 +76,9 @@ KRAFT: frozenset[type[Request[Any]]] = frozenset(
 def lacking(request_cls: type[Request[Any]], broker: Node) -> UnsupportedVersion:
     """Return the error for a broker that lacks an API."""
     api = request_cls.__name__.removesuffix("Request")
-    since = SINCE.get(request_cls)
+    since = SINCE.get(api)
     came = f", which came with Kafka {since}: upgrade the brokers" if since else ": use another release of Kafka"
-    if request_cls in KRAFT:
+    if api in KRAFT:
         came = (
             f", which came with Kafka {since} to clusters without ZooKeeper: upgrade the brokers, or migrate to KRaft"
         )

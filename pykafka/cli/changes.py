@@ -160,6 +160,6 @@ def _wait_until(client: KafkaClient, done: Callable[[], bool], timeout_ms: int, 
     client.update_cluster()
     while not done():
         if handler.now() > deadline:
-            raise ResponseTimeoutError(f"{otherwise} after {timeout_ms} ms; look again with print_topics")
+            raise ResponseTimeoutError(f"{otherwise} after {timeout_ms} ms; look again with `kafka-tools topics list`")
         handler.sleep(_PAUSE_S)
         client.update_cluster()

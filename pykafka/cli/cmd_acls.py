@@ -11,6 +11,7 @@ from pykafka.admin.acls import CLUSTER_NAME
 from pykafka.cli import show
 from pykafka.cli.options import Session, session_command
 from pykafka.cli.verbs import Noun, ask, change_command, counted, dry_run_option, fail, print_rows, report
+from pykafka.cli.watching import listing_command
 
 _RESOURCES = {
     one.name.lower().replace("_", "-"): one
@@ -66,7 +67,7 @@ _host = click.option("--host", help="The client's address.")
 @_operation
 @_host
 @click.option("--permission", type=click.Choice(["allow", "deny"]), help="These alone.")
-@session_command
+@listing_command
 def list_(
     session: Session,
     resource: Resource | None,

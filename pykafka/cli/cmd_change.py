@@ -1,4 +1,4 @@
-"""The commands that change the cluster: reset_offsets, create_topic, delete_topic."""
+"""The older commands that change the cluster: reset_offsets, create_topic, delete_topic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pykafka.cli import changes, show
+from pykafka.cli import show
 from pykafka.cli.offset_spec import OffsetSpec
 from pykafka.cli.options import (
     OFFSET,
@@ -56,8 +56,10 @@ def reset_offsets(
     """Reset a group's committed offsets.
 
     The group continues at OFFSET: EARLIEST, LATEST, a time (YYYY-MM-DDTHH:MM:SS, UTC; or @ and ms), or an offset. The
-    group must have no members: they would keep their own positions.
+    group must have no members: they would keep their own positions. `groups reset` is its name today.
     """
+    from pykafka.cli import changes
+
     with session.client() as client:
         found = changes.reset_offsets(
             client,
@@ -109,7 +111,7 @@ def create_topic(
     config_entries: tuple[dict[str, Any], ...],
     as_json: bool,
 ) -> None:
-    """Create a topic. Brokers before Kafka 0.10.1 require --zookeeper."""
+    """Create a topic. Brokers before Kafka 0.10.1 require --zookeeper; for others `topics create` is its name today."""
     session: Session = ctx.obj
     assignment = {} if replica_assignment is None else assignment_of(replica_assignment, "--replica_assignment")
     if replica_assignment is not None:
@@ -121,6 +123,8 @@ def create_topic(
         if value == 0:
             raise click.UsageError(f"{option} is 0; a topic has at least 1, and -1 leaves it to the brokers")
     settings = {name: setting_text(value) for given in config_entries for name, value in given.items()}
+    from pykafka.cli import changes
+
     with session.client() as client:
         zookeeper = session.zookeeper_topics(client)
         made = changes.create_topic(
@@ -157,7 +161,9 @@ def setting_text(value: Any) -> str:
 @timeout_option
 @click.pass_obj
 def delete_topic(session: Session, topic: str, timeout: int) -> None:
-    """Delete a topic and all its messages. Brokers before Kafka 0.10.1 require --zookeeper."""
+    """Delete a topic and all its messages. Brokers before Kafka 0.10.1 require --zookeeper; others have `topics delete`."""
+    from pykafka.cli import changes
+
     with session.client() as client:
         changes.delete_topic(client, topic, timeout, session.zookeeper_topics(client))
     click.echo(f"Deleted topic {topic}.")

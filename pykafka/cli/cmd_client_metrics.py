@@ -10,6 +10,7 @@ from pykafka.admin import ConfigChange, ConfigResource, ConfigSource, ConfigType
 from pykafka.cli import show
 from pykafka.cli.options import ParsedType, Session, session_command
 from pykafka.cli.verbs import Noun, ask, change_command, dry_run_option, print_rows
+from pykafka.cli.watching import listing_command
 
 client_metrics = Noun(
     "client-metrics",
@@ -81,7 +82,7 @@ def _split(value: str | None) -> list[str]:
 
 
 @client_metrics.command("list")
-@session_command
+@listing_command
 def list_(session: Session, as_json: bool) -> None:
     """List the subscriptions, with what they ask of which clients."""
     _print(_found(session, ()), as_json)

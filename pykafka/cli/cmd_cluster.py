@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import click
 
 from pykafka.admin import Endpoint, Levels, Replica, Results, UpgradeType
 from pykafka.cli import show
-from pykafka.cli.listing import time_text
+from pykafka.cli.data import time_text
 from pykafka.cli.options import ParsedType, Session, TopicType, session_command
 from pykafka.cli.verbs import (
     Noun,
@@ -23,7 +23,7 @@ from pykafka.cli.verbs import (
     print_rows,
     report,
 )
-from pykafka.client import KafkaClient
+from pykafka.cli.watching import listing_command
 from pykafka.exceptions import (
     BrokerIdNotRegistered,
     DuplicateVoter,
@@ -34,6 +34,9 @@ from pykafka.exceptions import (
     VoterNotFound,
 )
 from pykafka.network.addresses import parse_hosts
+
+if TYPE_CHECKING:
+    from pykafka.client import KafkaClient
 
 cluster = Noun("cluster", help="The brokers of the cluster.")
 
@@ -265,7 +268,7 @@ log_dirs = Noun("log-dirs", help="Directories of brokers, and the replicas in th
 @click.option(
     "--on", "brokers", type=click.IntRange(min=0), multiple=True, help="This broker alone, by id; may be repeated."
 )
-@session_command
+@listing_command
 def list_dirs(session: Session, brokers: tuple[int, ...], as_json: bool) -> None:
     """List the directories of brokers, with the bytes in them."""
     with session.client() as client:
@@ -284,7 +287,10 @@ def list_dirs(session: Session, brokers: tuple[int, ...], as_json: bool) -> None
         for directory in dirs
     ]
     columns = ("Broker", "Path", "Replicas#?", "Bytes#", "Total#?", "Free#", "Error")
-    print_rows(rows, as_json, columns, lambda one: (str(one["broker"]), *list(one.values())[1:-1], _error(one)))
+    rates = show.Rates(lambda one: (one["broker"], one["path"]), lambda one: {"written": one["bytes"]})
+    print_rows(
+        rows, as_json, columns, lambda one: (str(one["broker"]), *list(one.values())[1:-1], _error(one)), rates=rates
+    )
     fail(list(found.errors.values()))
 
 
@@ -297,7 +303,7 @@ def _error(row: Mapping[str, Any]) -> Any:
 @click.option(
     "--on", "brokers", type=click.IntRange(min=0), multiple=True, help="This broker alone, by id; may be repeated."
 )
-@session_command
+@listing_command
 def describe_dirs(session: Session, texts: tuple[str, ...], brokers: tuple[int, ...], as_json: bool) -> None:
     """Print size and directory of each replica of topics."""
     with session.client() as client:

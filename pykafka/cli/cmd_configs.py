@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,8 +12,12 @@ from pykafka.admin.configs import is_secret
 from pykafka.cli import show
 from pykafka.cli.options import GroupType, ParsedType, Session, TopicType, session_command
 from pykafka.cli.secrets import NOTATION, is_reference, referred
+from pykafka.cli.units import setting_value
 from pykafka.cli.verbs import Noun, ask, change_command, data_of, print_rows
-from pykafka.client import KafkaClient
+from pykafka.cli.watching import listing_command
+
+if TYPE_CHECKING:
+    from pykafka.client import KafkaClient
 
 #: The kinds of resources, as users write them.
 KINDS = {
@@ -67,7 +71,7 @@ def alter_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "settings",
             type=_PAIR,
             multiple=True,
-            help=f"Set a value; may be repeated. A secret is given as {NOTATION}.",
+            help=f"Set a value; may be repeated. Durations as 7d, sizes as 1GiB. A secret is given as {NOTATION}.",
         ),
     ):
         command = option(command)
@@ -101,10 +105,21 @@ def changes_of(
 
 def _value(name: str, value: str) -> str:
     if not is_secret(name):
-        return value
+        return plain_value(name, value)
     if not is_reference(value):
         raise click.UsageError(f"{name} is a secret: write {name}={NOTATION}, as others can read the command line")
     return referred(value)
+
+
+def plain_value(name: str, value: str) -> str:
+    """Return the value of a setting as brokers take it; see `setting_value`.
+
+    :raises click.UsageError: it is no duration, or no size, and the setting is one
+    """
+    try:
+        return setting_value(name, value)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def resource_of(kind: str, name: str | None) -> ConfigResource:
@@ -131,7 +146,7 @@ configs = Noun("configs", help="Settings of topics, brokers, groups and clients'
 
 @configs.command("list")
 @click.argument("kinds", type=click.Choice(list(KINDS)), nargs=-1)
-@session_command
+@listing_command
 def list_(session: Session, kinds: tuple[str, ...], as_json: bool) -> None:
     """List what has settings. Since Kafka 4.1; subscriptions to clients' metrics since 3.7."""
     with session.client() as client:

@@ -14,7 +14,8 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pykafka.cli import show
-from pykafka.cli.listing import partition_ids, time_text
+from pykafka.cli.data import time_text
+from pykafka.cli.listing import partition_ids
 from pykafka.cli.offset_spec import OffsetSpec, limits, resolve
 from pykafka.cli.options import OFFSET, Session, TopicType
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition

@@ -48,7 +48,7 @@ def round_trip(client: KafkaClient, hosts: str, topic: str, create: bool, timeou
                 return
             step = "Create"
             create_topic(client, topic, 1, 1, {}, {}, timeout_ms)
-            yield finding(OK, f"created topic {topic}; delete_topic removes it")
+            yield finding(OK, f"created topic {topic}; `kafka-tools topics delete {topic}` removes it")
         step, started = "Produce", handler.now()
         found = client.topics[topic]
         value = f"{_KEY.decode()} {uuid.uuid4()}".encode()

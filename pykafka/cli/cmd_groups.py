@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
-from rich.progress import track
-from rich.text import Text
 
 from pykafka import admin
 from pykafka.admin import GroupState, Results
+from pykafka.admin.groups import GroupsAdmin
 from pykafka.cli import show
 from pykafka.cli.exit_status import explain
 from pykafka.cli.groups import (
@@ -20,30 +19,35 @@ from pykafka.cli.groups import (
     GroupOffset,
     Reset,
     describe_groups,
-    duration,
     group_offsets_of,
     list_groups,
     parse_offsets,
 )
 from pykafka.cli.listing import known_topic
 from pykafka.cli.offset_spec import OffsetSpec
-from pykafka.cli.options import TIME, GroupType, ParsedType, Session, TopicType, session_command
-from pykafka.cli.sheet import Sheet
+from pykafka.cli.options import TIME, GroupType, ParsedType, Session, TopicType
+from pykafka.cli.units import duration
 from pykafka.cli.verbs import (
     Noun,
     ask,
     change_command,
     check_askable,
     counted,
+    data_of,
     fail,
     partitions_of,
     print_outcomes,
     print_rows,
     report,
 )
-from pykafka.client import KafkaClient
+from pykafka.cli.watching import listing_command
 from pykafka.common import TopicPartition
 from pykafka.exceptions import GroupSubscribedToTopic, KafkaException, NonEmptyGroup, UnknownMemberId
+
+if TYPE_CHECKING:
+    from pykafka.cli.lag import Lags
+    from pykafka.cli.sheet import Sheet
+    from pykafka.client import KafkaClient
 
 #: States in which a group does not work; `GroupState` and names.
 _UNHEALTHY = (GroupState.DEAD, GroupState.UNKNOWN, GroupState.DEAD.value, GroupState.UNKNOWN.value)
@@ -51,13 +55,15 @@ _UNHEALTHY = (GroupState.DEAD, GroupState.UNKNOWN, GroupState.DEAD.value, GroupS
 
 @click.command("print_managed_consumer_groups")
 @click.argument("topic", type=TopicType(), required=False)
-@session_command
+@listing_command
 def print_managed_consumer_groups(session: Session, topic: str | None, as_json: bool) -> None:
     """Print consumer groups and their members.
 
     Shows groups that brokers coordinate (Kafka 0.9 and later): those with a member that subscribes to TOPIC, or with
-    committed offsets for it; without TOPIC, all of them.
+    committed offsets for it; without TOPIC, all of them. `groups describe --all` is the same today.
     """
+    from rich.progress import track
+
     with session.client() as client:
         if topic is not None:
             known_topic(client, topic)
@@ -111,15 +117,23 @@ _TYPES = [one.value for one in admin.GroupType if one != admin.GroupType.UNKNOWN
     multiple=True,
     help="Groups in this state alone; may be repeated (since Kafka 2.6).",
 )
-@session_command
-def list_(session: Session, types: tuple[str, ...], states: tuple[str, ...], as_json: bool) -> None:
+@click.option("--lag", "with_lag", is_flag=True, help="With the lag of each, worst first; --watch implies it.")
+@listing_command
+def list_(session: Session, types: tuple[str, ...], states: tuple[str, ...], with_lag: bool, as_json: bool) -> None:
     """List the groups that brokers coordinate. Since Kafka 0.9."""
     with session.client() as client:
-        found = client.admin.list_groups(
+        found = GroupsAdmin(client.cluster).list_groups(
             types=[admin.GroupType(kind) for kind in types],
             states=[GroupState(state) for state in states],
             raise_errors=False,
         )
+        if with_lag or show.repetition() is not None:
+            from pykafka.cli.lag import lags_of
+
+            lags = lags_of(client, found)
+            _print_lagging(found, lags, as_json)
+            fail([*found.errors.values(), *lags.errors])
+            return
     columns = ("Group", "Type?", "State", "Protocol?", "Coordinator?")
     print_rows(
         found,
@@ -130,13 +144,36 @@ def list_(session: Session, types: tuple[str, ...], states: tuple[str, ...], as_
     fail(list(found.errors.values()))
 
 
+def _print_lagging(found: Sequence[admin.GroupListing], lags: Lags, as_json: bool) -> None:
+    """Print groups with their lag, worst first; with --watch also what they consume and what is produced for them."""
+    from pykafka.cli.lag import totals
+
+    by_group = totals(lags)
+    ordered = sorted(found, key=lambda one: -1 if (lag := by_group[one.group].lag) is None else lag, reverse=True)
+    rows = [data_of(one) | by_group[one.group]._asdict() for one in ordered]
+    columns = ("Group", "Type?", "State", "Coordinator?", "Members#", "Partitions#", "Lag#", "Lag s#")
+    rates = show.Rates(lambda row: row["group"], lambda row: {"consumed": row["consumed"], "produced": row["produced"]})
+
+    def cells(row: dict[str, Any]) -> tuple[Any, ...]:
+        names = ("type", "state")
+        of_group = (row["group"], *(row[name] for name in names), str(row["coordinator"]))
+        return (*of_group, row["members"], row["partitions"], show.lagging(row["lag"]), row["lag_s"])
+
+    print_rows(rows, as_json, columns, cells, rates=rates)
+
+
 @groups.command("describe")
-@_groups
-@session_command
-def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
+@click.argument("names", metavar="[GROUP]...", type=GroupType(), nargs=-1)
+@click.option("--all", "everyone", is_flag=True, help="All groups.")
+@listing_command
+def describe(session: Session, names: tuple[str, ...], everyone: bool, as_json: bool) -> None:
     """Print state and members of groups, with the partitions of each member. Since Kafka 0.9."""
+    if bool(names) == everyone:
+        raise click.UsageError("name the groups, or give --all")
     with session.client() as client:
-        found = client.admin.describe_groups(dict.fromkeys(names), raise_errors=False)
+        if everyone:
+            names = tuple(one.group for one in GroupsAdmin(client.cluster).list_groups())
+        found = GroupsAdmin(client.cluster).describe_groups(dict.fromkeys(names), raise_errors=False)
     if as_json:
         show.print_json(list(found.values()))
     else:
@@ -146,7 +183,7 @@ def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
                 f"{one.type.value}, {one.state.value}, coordinator {one.coordinator}, {counted(len(one.members), 'member')}"
                 f"{f', assignor {one.assignor}' if one.assignor else ''}"
             )
-            out.print(Text(f"{one.group}: {about}"), soft_wrap=True)
+            out.print(show.styled(f"{one.group}: {about}"), soft_wrap=True)
             rows = [
                 (member.member_id, member.client_id, member.host, member.instance_id, member.assignment)
                 for member in one.members
@@ -185,7 +222,7 @@ def _if_empty(name: str, group: admin.GroupDescription | None) -> NonEmptyGroup 
 @click.option(
     "--csv", "as_csv", is_flag=True, help="Print topic,partition,offset, which `groups reset --from-file` reads."
 )
-@session_command
+@listing_command
 def offsets(session: Session, group: str, topics: tuple[str, ...], as_csv: bool, as_json: bool) -> None:
     """Print a group's committed offsets in all its topics, and its lag. It commits nothing, and joins nothing."""
     with session.client() as client:
@@ -198,7 +235,11 @@ def offsets(session: Session, group: str, topics: tuple[str, ...], as_csv: bool,
     def cells(one: GroupOffset) -> tuple[Any, ...]:
         return (one.topic, one.partition, one.committed, one.latest, show.lagging(one.lag), one.metadata or None)
 
-    print_rows(found, as_json, ("Topic", "Partition#", "Committed#?", "Latest#?", "Lag#", "Metadata?"), cells)
+    rates = show.Rates(
+        lambda one: (one.topic, one.partition), lambda one: {"consumed": one.committed, "produced": one.latest}
+    )
+    columns = ("Topic", "Partition#", "Committed#?", "Latest#?", "Lag#", "Metadata?")
+    print_rows(found, as_json, columns, cells, rates=rates)
     if not as_json:
         show.console().print(show.total_lag(sum(one.lag or 0 for one in found)))
 

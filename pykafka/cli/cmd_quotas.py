@@ -11,6 +11,7 @@ from pykafka.admin import QuotaEntity, QuotaName
 from pykafka.cli import show
 from pykafka.cli.options import ParsedType, Session, session_command
 from pykafka.cli.verbs import Noun, dry_run_option, print_rows
+from pykafka.cli.watching import listing_command
 
 quotas = Noun("quotas", help="Quotas of users, client ids and addresses. Since Kafka 2.6.")
 _PARTS = ("user", "client_id", "ip")
@@ -42,7 +43,7 @@ def _entity(given: dict[str, Any]) -> QuotaEntity:
 
 @quotas.command("list")
 @_entity_options
-@session_command
+@listing_command
 def list_(session: Session, /, as_json: bool, **given: Any) -> None:
     """List quotas: all, or those of a user, client id or address."""
     with session.client() as client:

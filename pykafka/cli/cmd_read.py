@@ -1,23 +1,20 @@
-"""The commands that only read: print_topics, desc_topic, print_offsets, print_consumer_lag."""
+"""The older commands that only read: print_topics, desc_topic, print_offsets, print_consumer_lag."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Group
-from rich.live import Live
-from rich.text import Text
 
 from pykafka.cli import listing, show
+from pykafka.cli.data import time_text
 from pykafka.cli.exit_status import Status, explain
-from pykafka.cli.groups import is_known
-from pykafka.cli.listing import Lag, consumer_lag, time_text
+from pykafka.cli.listing import Lag, consumer_lag
 from pykafka.cli.offset_spec import OffsetSpec
 from pykafka.cli.options import TIME, GroupType, Session, TopicType, json_option, session_command
 from pykafka.cli.verbs import print_rows
+from pykafka.cli.watching import listing_command, times_option, watch_option
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
@@ -28,9 +25,6 @@ if TYPE_CHECKING:
 
 SUMMARY = ("Topic", "Partitions#", "Replicas#?", "Without leader#", "Under-replicated#")
 
-#: The longest pause of --watch (s): a day.
-_WATCH_MAX_S = 86_400
-
 
 def summary_cells(one: listing.TopicSummary) -> tuple[object, ...]:
     """Return the cells of a topic under `SUMMARY`; what is wrong with it is red."""
@@ -40,9 +34,9 @@ def summary_cells(one: listing.TopicSummary) -> tuple[object, ...]:
 
 @click.command("print_topics")
 @click.option("--internal", is_flag=True, help="Also those whose names begin with '__'.")
-@session_command
+@listing_command
 def print_topics(session: Session, internal: bool, as_json: bool) -> None:
-    """Print all topics of the cluster."""
+    """Print all topics of the cluster. An older name of `topics list`."""
     with session.client() as client:
         topics = listing.list_topics(client, internal)
     print_rows(topics, as_json, SUMMARY, summary_cells)
@@ -52,7 +46,7 @@ def print_topics(session: Session, internal: bool, as_json: bool) -> None:
 @click.argument("topic", type=TopicType())
 @session_command
 def desc_topic(session: Session, topic: str, as_json: bool) -> None:
-    """Print a topic's partitions and settings. Partitions have their replicas and offsets."""
+    """Print a topic's partitions and settings. An older name of `topics describe`."""
     with session.client() as client:
         found = listing.describe_topic(client, topic)
     if as_json:
@@ -84,7 +78,7 @@ def print_description(found: listing.TopicDescription) -> None:
 @click.argument("topic", type=TopicType())
 @click.argument("offset", type=TIME)
 @click.option("--time", "with_time", is_flag=True, help="Also the time of the message there, in a third column.")
-@session_command
+@listing_command
 def print_offsets(session: Session, topic: str, offset: OffsetSpec, with_time: bool, as_json: bool) -> None:
     """Print the offset of each partition.
 
@@ -103,31 +97,11 @@ def print_offsets(session: Session, topic: str, offset: OffsetSpec, with_time: b
     show.console().print(show.table(columns[:width], [row[:width] for row in rows]))
 
 
-class SecondsType(click.FloatRange):
-    """A pause in seconds."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number, unless it is NaN."""
-        seconds = float(super().convert(value, param, ctx))
-        if math.isnan(seconds):  # no range refuses NaN
-            self.fail(f"{value!r} is not a number of seconds", param, ctx)
-        return seconds
-
-
 @click.command("print_consumer_lag")
 @click.argument("topic", type=TopicType())
 @click.argument("consumer_group", type=GroupType())
-@click.option(
-    "-w",
-    "--watch",
-    type=SecondsType(min=0, min_open=True, max=_WATCH_MAX_S),
-    is_flag=False,
-    flag_value=2.0,
-    default=None,
-    metavar="[SECONDS]",
-    help="Repeat after so many seconds, until Ctrl-C.  [without a number: 2]",
-)
-@click.option("-n", "--times", type=click.IntRange(min=1), help="With --watch: stop after so many repetitions.")
+@watch_option
+@times_option
 @click.option(
     "--fail-above",
     type=click.IntRange(min=0),
@@ -148,7 +122,7 @@ def print_consumer_lag(
     """Print a consumer group's lag in a topic.
 
     Uses the committed offsets; it commits, resets and joins nothing. A partition without one counts with all its
-    messages. An unknown group is an error.
+    messages. An unknown group is an error. `lag GROUP --topic TOPIC` also has members, hosts and seconds.
     """
     session: Session = ctx.obj
     if times is not None and watch is None:
@@ -168,13 +142,15 @@ def _lag(session: Session, client: KafkaClient, topic: str, group: str) -> Lag:
 
     :raises GroupIdNotFound: neither brokers nor ZooKeeper know such a group
     """
+    from pykafka.cli.groups import is_known
+
     lag = consumer_lag(client, topic, group)
     if all(part.committed is None for part in lag.partitions) and not is_known(client, group):
         members, _ = session.zookeeper_groups().members(client, topic, group)
         if not members:
             raise GroupIdNotFound(
                 f"there is no group {group}: it has committed nothing for topic {topic}, and has no members; "
-                "print_managed_consumer_groups lists the existing ones"
+                "`kafka-tools groups list` lists the existing ones"
             )
     return lag
 
@@ -207,10 +183,13 @@ def _watch(
         for lag in _lags(session, client, topic, group, every_s, times):
             _print(lag, as_json, one_line=True)
         return lag
+    from rich.console import Group
+    from rich.live import Live
+
     with Live(console=out, auto_refresh=False) as live:
         for lag in _lags(session, client, topic, group, every_s, times):
             now = client.cluster.handler.time_ms()
-            head = Text(f"{topic}, {group}: {time_text(now)}")
+            head = show.styled(f"{topic}, {group}: {time_text(now)}")
             # The total comes first: of a table that is higher than the terminal, the rest is cut.
             live.update(Group(head, show.total_lag(lag.total), _picture(lag)), refresh=True)
     return lag

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -13,9 +13,12 @@ from pykafka.admin import ElectionType, Results
 from pykafka.cli import show
 from pykafka.cli.options import ParsedType, Session, TopicType, session_command
 from pykafka.cli.verbs import Noun, ask, change_command, counted, data_of, dry_run_option, fail, partitions_of, report
-from pykafka.client import KafkaClient
+from pykafka.cli.watching import listing_command
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidReplicaAssignment, KafkaException, UnknownTopicOrPartition, UnsupportedVersion
+
+if TYPE_CHECKING:
+    from pykafka.client import KafkaClient
 
 Plan = dict[TopicPartition, list[int]]
 
@@ -147,7 +150,7 @@ def _broker_ids(text: str) -> list[int]:
 
 @reassign.command("list")
 @_texts
-@session_command
+@listing_command
 def list_(session: Session, texts: tuple[str, ...], as_json: bool) -> None:
     """List the reassignments that are under way."""
     with session.client() as client:

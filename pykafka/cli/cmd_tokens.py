@@ -11,9 +11,10 @@ import click
 
 from pykafka.cli import show
 from pykafka.cli.cmd_groups import DURATION
-from pykafka.cli.listing import time_text
+from pykafka.cli.data import time_text
 from pykafka.cli.options import Session, session_command
 from pykafka.cli.verbs import Noun, ask, change_command, print_rows
+from pykafka.cli.watching import listing_command
 from pykafka.exceptions import DelegationTokenNotFound
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _print(listed: list[DelegationToken], as_json: bool, unchanged: bool = False
 
 @tokens.command("list")
 @click.option("--owner", "owners", multiple=True, help="As User:alice; may be repeated.")
-@session_command
+@listing_command
 def list_(session: Session, owners: tuple[str, ...], as_json: bool) -> None:
     """List the tokens that this user may see, without their passwords."""
     with session.client() as client:

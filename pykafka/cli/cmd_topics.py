@@ -9,12 +9,13 @@ import click
 from pykafka.admin import ConfigResource, NewPartitions, NewTopic
 from pykafka.cli import listing, show
 from pykafka.cli.cmd_change import JSON_OBJECT, SETTINGS, assignment_of, setting_text
-from pykafka.cli.cmd_configs import alter_options, change_configs, changes_of
+from pykafka.cli.cmd_configs import alter_options, change_configs, changes_of, plain_value
 from pykafka.cli.cmd_read import SUMMARY, print_description, summary_cells
 from pykafka.cli.listing import partition_ids
 from pykafka.cli.offset_spec import OffsetSpec, limits, resolve
 from pykafka.cli.options import OFFSET, Session, TopicType, session_command, timeout_option
 from pykafka.cli.verbs import Noun, ask, change_command, counted, data_of, dry_run_option, fail, print_rows, report
+from pykafka.cli.watching import listing_command
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
@@ -76,19 +77,25 @@ def delete_before(
 @topics.command("list")
 @click.option("--internal", is_flag=True, help="Also those whose names begin with '__'.")
 @click.option("--unhealthy", is_flag=True, help="Only those without a leader, or with replicas out of sync, somewhere.")
-@session_command
+@listing_command
 def list_(session: Session, internal: bool, unhealthy: bool, as_json: bool) -> None:
-    """List the topics, and what is wrong with them."""
+    """List the topics, and what is wrong with them; with --watch also the records that are produced each second."""
+    ends: dict[str, int] = {}
     with session.client() as client:
+        if show.repetition() is not None:
+            client.update_cluster()
         found = listing.list_topics(client, internal)
-    if unhealthy:
-        found = [one for one in found if one.without_leader or one.under_replicated]
-    print_rows(found, as_json, SUMMARY, summary_cells)
+        if unhealthy:
+            found = [one for one in found if one.without_leader or one.under_replicated]
+        if show.repetition() is not None:
+            ends = listing.ends_of(client, [one.topic for one in found])
+    rates = show.Rates(lambda one: one.topic, lambda one: {"produced": ends.get(one.topic)})
+    print_rows(found, as_json, SUMMARY, summary_cells, rates=rates)
 
 
 @topics.command("describe")
 @_names
-@session_command
+@listing_command
 def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
     """Print partitions, replicas, offsets and settings of topics."""
     with session.client() as client:
@@ -109,7 +116,14 @@ def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
     "-r", "--replicas", type=click.IntRange(min=1), help="Of each partition.  [default: as the brokers have it]"
 )
 @click.option("-a", "--assignment", type=JSON_OBJECT, help='Instead of both: {"partition id": [broker ids], ...}.')
-@click.option("-c", "--config", "settings", type=SETTINGS, multiple=True, help="NAME=VALUE; may be repeated.")
+@click.option(
+    "-c",
+    "--config",
+    "settings",
+    type=SETTINGS,
+    multiple=True,
+    help="NAME=VALUE, as retention.ms=7d or segment.bytes=1GiB; may be repeated.",
+)
 @timeout_option
 @dry_run_option
 @session_command
@@ -124,10 +138,10 @@ def create(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Create topics. Since Kafka 0.10.1; create_topic does it through ZooKeeper on older brokers."""
+    """Create topics. Since Kafka 0.10.1; create_topic --zookeeper creates them on older brokers."""
     if assignment is not None and (partitions is not None or replicas is not None):
         raise click.UsageError("--assignment includes --partitions and --replicas: leave them out")
-    given = {name: setting_text(value) for setting in settings for name, value in setting.items()}
+    given = {name: plain_value(name, setting_text(value)) for setting in settings for name, value in setting.items()}
     assigned = None if assignment is None else assignment_of(assignment, "--assignment")
     wanted = [NewTopic(name, partitions, replicas, given, assigned) for name in dict.fromkeys(names)]
     with session.client() as client:
@@ -152,7 +166,7 @@ def _created(_name: str, made: Any) -> dict[str, Any]:
 @timeout_option
 @change_command
 def delete(session: Session, names: tuple[str, ...], timeout: int, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Delete topics with all their messages. Since Kafka 0.10.1; delete_topic does it through ZooKeeper on older ones."""
+    """Delete topics with all their messages. Since Kafka 0.10.1; delete_topic --zookeeper deletes them on older ones."""
     ask(f"Delete {', '.join(names)} with all messages?", yes, dry_run)
     with session.client() as client:
         if dry_run:

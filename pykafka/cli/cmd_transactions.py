@@ -10,9 +10,10 @@ import click
 from pykafka.admin import HangingTransaction, TransactionState
 from pykafka.cli import show
 from pykafka.cli.cmd_groups import DURATION
-from pykafka.cli.listing import time_text
+from pykafka.cli.data import time_text
 from pykafka.cli.options import Session, TopicType, session_command
 from pykafka.cli.verbs import Noun, ask, change_command, data_of, fail, partitions_of, print_rows
+from pykafka.cli.watching import listing_command
 from pykafka.exceptions import InvalidTxnState
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _producer(one: ProducerState) -> tuple[object, ...]:
     help=f"In this state alone: {', '.join(one.value for one in TransactionState)}; may be repeated.",
 )
 @click.option("--longer-than", type=DURATION, metavar="1h", help="Open for longer than this (since Kafka 3.8).")
-@session_command
+@listing_command
 def list_(session: Session, states: tuple[str, ...], longer_than: timedelta | None, as_json: bool) -> None:
     """List the transactional ids that the coordinators know."""
     with session.client() as client:

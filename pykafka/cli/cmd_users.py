@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,8 +12,11 @@ from pykafka.cli import show
 from pykafka.cli.options import Session, session_command
 from pykafka.cli.secrets import NOTATION, asked_for, referred
 from pykafka.cli.verbs import Noun, ask, change_command, dry_run_option, fail, print_rows, report
-from pykafka.client import KafkaClient
+from pykafka.cli.watching import listing_command
 from pykafka.exceptions import KafkaException, ResourceNotFound
+
+if TYPE_CHECKING:
+    from pykafka.client import KafkaClient
 
 MECHANISMS = {"SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256, "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512}
 Change = UserScramCredentialUpsertion | UserScramCredentialDeletion
@@ -31,7 +35,7 @@ _mechanism = click.option(
 
 @users.command("list")
 @click.argument("names", metavar="[USER]...", nargs=-1)
-@session_command
+@listing_command
 def list_(session: Session, names: tuple[str, ...], as_json: bool) -> None:
     """List users with their mechanisms: all, or these. Brokers never return passwords."""
     with session.client() as client:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.admin import GroupType, OffsetChange, OffsetSpec, Results
@@ -26,10 +24,6 @@ _CONSUMERS = ("consumer", "")
 #: Groups that are described by one call: few enough for a picture of the progress.
 _AT_A_TIME = 50
 
-_DURATION = re.compile(
-    r"(?:(\d+(?:\.\d+)?)w)?(?:(\d+(?:\.\d+)?)d)?t?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?",
-    re.IGNORECASE,
-)
 #: Place in the file, group, topic, partition, offset.
 _Row = tuple[str, str | None, str, int, int]
 _HEADING = ("group", "topic", "partition", "offset")
@@ -195,18 +189,6 @@ def _share_offsets(client: KafkaClient, group: str, topics: Sequence[str]) -> li
         )
         for item in wanted
     ]
-
-
-def duration(text: str) -> timedelta:
-    """Return the duration of "1d12h", "90s" or, as Kafka's own tools write it, "P1DT12H".
-
-    :raises ValueError: the text has another form
-    """
-    found = _DURATION.fullmatch(text.removeprefix("P").removeprefix("p"))
-    if found is None or not any(found.groups()):
-        raise ValueError(f"{text!r} is no duration; write 1d12h, 90m, 30s or PT1H")
-    weeks, days, hours, minutes, seconds = (float(group or 0) for group in found.groups())
-    return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
 
 
 def parse_offsets(text: str, group: str) -> dict[TopicPartition, int]:

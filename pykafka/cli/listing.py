@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import UUID
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka import admin
-from pykafka.admin import ConfigEntry, ConfigResource, ConfigSource, Results
+from pykafka.admin import Results
+from pykafka.cli.data import time_text
 from pykafka.cli.offset_spec import OffsetSpec, limits
 from pykafka.common import TopicPartition
-from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, UnsupportedVersion
-from pykafka.utils import as_datetime
 
 if TYPE_CHECKING:
+    from pykafka.admin import ConfigEntry, ConfigResource
     from pykafka.client import KafkaClient
     from pykafka.compat import messages
+    from pykafka.consumer.committed_offsets import GroupOffsets
 
 #: Requests to a group's coordinator: pause (ms) and number of retries.
 BACKOFF_MS = 200
@@ -93,7 +90,9 @@ def known_topic(client: KafkaClient, topic: str) -> messages.TopicMetadata:
     """
     found = client.cluster.find_topic(topic)
     if found is None:
-        raise UnknownTopicOrPartition("the cluster has no such topic; print_topics lists those it has", topic=topic)
+        raise UnknownTopicOrPartition(
+            "the cluster has no such topic; `kafka-tools topics list` lists those it has", topic=topic
+        )
     return found
 
 
@@ -122,6 +121,21 @@ def list_topics(client: KafkaClient, internal: bool = False) -> list[TopicSummar
         for one in client.admin.list_topics(internal=True)
         if internal or not one.name.startswith(_INTERNAL)
     ]
+
+
+def ends_of(client: KafkaClient, topics: Iterable[str]) -> dict[str, int]:
+    """Return the sum of the ends of each topic's partitions, as far as these have leaders: it grows as records arrive."""
+    led = [
+        TopicPartition(name, id_)
+        for name in topics
+        for id_, part in known_topic(client, name).partitions.items()
+        if part.leader >= 0
+    ]
+    found = client.admin.list_offsets(dict.fromkeys(led, admin.OffsetSpec.latest()), raise_errors=False)
+    ends: dict[str, int] = {}
+    for item, end in found.items():
+        ends[item.topic] = ends.get(item.topic, 0) + (end.offset or 0)
+    return ends
 
 
 def describe_topic(client: KafkaClient, topic: str) -> TopicDescription:
@@ -165,7 +179,7 @@ def describe_topics(client: KafkaClient, topics: Iterable[str]) -> Results[str, 
                     last[item].offset if item in last else None,
                 )
             )
-        own = None if settings is None else _own(settings[ConfigResource.topic(name)])
+        own = None if settings is None else _own(settings[admin.ConfigResource.topic(name)])
         found[name] = TopicDescription(name, name.startswith(_INTERNAL), parts, own)
     return Results({name: found[name] for name in names})
 
@@ -173,13 +187,13 @@ def describe_topics(client: KafkaClient, topics: Iterable[str]) -> Results[str, 
 def _settings(client: KafkaClient, topics: Sequence[str]) -> Results[ConfigResource, dict[str, ConfigEntry]] | None:
     """Return the settings of topics; None if the brokers do not report them."""
     try:
-        return client.admin.describe_configs([ConfigResource.topic(name) for name in topics], raise_errors=False)
+        return client.admin.describe_configs([admin.ConfigResource.topic(name) for name in topics], raise_errors=False)
     except UnsupportedVersion:
         return None
 
 
 def _own(settings: Mapping[str, ConfigEntry]) -> dict[str, str | None]:
-    return {name: entry.value for name, entry in settings.items() if entry.source == ConfigSource.TOPIC}
+    return {name: entry.value for name, entry in settings.items() if entry.source == admin.ConfigSource.TOPIC}
 
 
 def list_offsets(client: KafkaClient, topic: str, spec: OffsetSpec) -> list[PartitionOffset]:
@@ -198,6 +212,8 @@ def list_offsets(client: KafkaClient, topic: str, spec: OffsetSpec) -> list[Part
 
 def group_offsets(client: KafkaClient, group: str) -> GroupOffsets:
     """Return the access to a group's committed offsets; it joins nothing."""
+    from pykafka.consumer.committed_offsets import GroupOffsets
+
     return GroupOffsets(client.cluster, group, BACKOFF_MS, MAX_RETRIES)
 
 
@@ -223,33 +239,3 @@ def consumer_lag(client: KafkaClient, topic: str, group: str) -> Lag:
         reached = committed[id_]
         parts.append(PartitionLag(id_, first, last, reached, max(last - max(reached or 0, first), 0)))
     return Lag(topic, group, sum(part.lag for part in parts), parts)
-
-
-def time_text(timestamp: int | None) -> str | None:
-    """Return a time (ms since 1970) as text in UTC; None for none."""
-    if timestamp is None or timestamp < 0:
-        return None
-    try:
-        time = as_datetime(timestamp)
-    except OverflowError:  # beyond the year 9999; a producer may write any number
-        return str(timestamp)
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def as_data(value: Any) -> Any:
-    """Return a value as JSON can express it: named tuples and dataclasses become objects, numbered names their names."""
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: as_data(one) for name, one in value._asdict().items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: as_data(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(as_data(name)): as_data(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple, Sequence)) and not isinstance(value, (str, bytes)):
-        return [as_data(one) for one in value]
-    if isinstance(value, (set, frozenset)):
-        return sorted(as_data(one) for one in value)
-    if isinstance(value, Enum):
-        return value.name.lower() if isinstance(value, int) else value.value
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON has no such numbers
-    return str(value) if isinstance(value, UUID) else value

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
-from kazoo.hosts import collect_hosts
 
-from pykafka.cli.diagnosis import address_text
 from pykafka.cli.offset_spec import parse_offset_spec
-from pykafka.cli.zookeeper import ZooKeeperGroups, ZooKeeperTopics
-from pykafka.client import KafkaClient
-from pykafka.config import Configuration
 from pykafka.exceptions import KafkaException
-from pykafka.handlers import ThreadingHandler
-from pykafka.metadata.zookeeper import broker_addresses
-from pykafka.network.addresses import parse_hosts
-from pykafka.network.options import ConnectionSettings
-from pykafka.security import SslConfig, SslConfigLike
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from pykafka.cli.zookeeper import ZooKeeperGroups, ZooKeeperTopics
+    from pykafka.client import KafkaClient
+    from pykafka.network.options import ConnectionSettings
+    from pykafka.security import SslConfigLike
 
 T = TypeVar("T")
 #: How long a shell waits for names (ms), at each step of connecting and asking.
@@ -55,18 +53,25 @@ class Session:
         self.ssl_config = ssl_config
         self.names_brokers = names_brokers
         self._arguments = dict(arguments or {})
+        self._kept: KafkaClient | None = None
 
     @property
     def settings(self) -> ConnectionSettings:
         """How to make connections."""
+        from pykafka.network.options import ConnectionSettings
+
         return ConnectionSettings.of({**self._arguments, "ssl_config": self.ssl_config})
 
-    def client(self, hosts: str | None = None) -> KafkaClient:
-        """Return a new client, to be closed by `with`; it includes internal topics.
+    def client(self, hosts: str | None = None) -> AbstractContextManager[KafkaClient]:
+        """Return a new client, to be closed by `with`; it includes internal topics. With --watch, return the same again.
 
         :param hosts: replaces the hosts of the options
         :raises NoBrokersAvailableError: no broker answered
         """
+        if self._kept is not None and hosts is None:
+            return nullcontext(self._kept)
+        from pykafka.client import KafkaClient
+
         given: dict[str, Any] = {
             **self._arguments,
             "hosts": hosts or self.hosts,
@@ -78,6 +83,15 @@ class Session:
         }
         return KafkaClient(**given)
 
+    @contextmanager
+    def kept(self, client: KafkaClient) -> Iterator[None]:
+        """Make `client()` return this client in the block, which leaves it open."""
+        self._kept = client
+        try:
+            yield
+        finally:
+            self._kept = None
+
     def seeds(self) -> str:
         """Return the addresses of the first brokers, "host:port,host:port".
 
@@ -85,6 +99,10 @@ class Session:
         """
         if self.zookeeper is None:
             return self.hosts
+        from pykafka.cli.diagnosis import address_text
+        from pykafka.handlers import ThreadingHandler
+        from pykafka.metadata.zookeeper import broker_addresses
+
         found = broker_addresses(self.zookeeper, ThreadingHandler(), self.socket_timeout_ms)
         return ",".join(address_text(host, port) for host, port in found)
 
@@ -92,10 +110,14 @@ class Session:
         """Return the access to topics in ZooKeeper; None without --zookeeper."""
         if self.zookeeper is None:
             return None
+        from pykafka.cli.zookeeper import ZooKeeperTopics
+
         return ZooKeeperTopics(self.zookeeper, client.cluster.handler, self.socket_timeout_ms)
 
     def zookeeper_groups(self) -> ZooKeeperGroups:
         """Return the access to members of groups in ZooKeeper."""
+        from pykafka.cli.zookeeper import ZooKeeperGroups
+
         return ZooKeeperGroups(self.zookeeper, self.socket_timeout_ms)
 
 
@@ -128,8 +150,16 @@ def session_of(root: click.Context, **instead: Any) -> Session:
         raise click.UsageError("--keyfile needs --certfile: the certificate of the key")
     wants_tls = given["tls"] or cafile or certfile or keyfile
     path = given.get("config")
-    found = {} if path is None else Configuration.read(path, hosts=given["host"] if "host" in typed else "").client
-    config = SslConfig(cafile, certfile, keyfile) if wants_tls else found.get("ssl_config")
+    found: Mapping[str, Any] = {}
+    if path is not None:
+        from pykafka.config import Configuration
+
+        found = Configuration.read(path, hosts=given["host"] if "host" in typed else "").client
+    config: SslConfigLike | None = found.get("ssl_config")
+    if wants_tls:
+        from pykafka.security import SslConfig
+
+        config = SslConfig(cafile, certfile, keyfile)
     arguments = {name: value for name, value in found.items() if name not in (*_OWN, *_OWN_TOO)}
 
     def chosen(option: str, name: str) -> Any:
@@ -163,11 +193,15 @@ class ParsedType(click.ParamType[T]):
 
 
 def _hosts(text: str) -> str:
+    from pykafka.network.addresses import parse_hosts
+
     parse_hosts(text)
     return text
 
 
 def _zookeeper(text: str) -> str:
+    from kazoo.hosts import collect_hosts
+
     try:
         collect_hosts(text)
     except ValueError as error:
@@ -231,6 +265,8 @@ def _completed(ctx: click.Context, incomplete: str, names: Callable[[KafkaClient
             found = names(client)
     except (KafkaException, OSError, click.UsageError):
         return []
+    from click.shell_completion import CompletionItem
+
     return [CompletionItem(name) for name in sorted(found) if name.startswith(incomplete)]
 
 

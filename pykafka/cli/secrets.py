@@ -8,7 +8,6 @@ import sys
 
 import click
 
-from pykafka.config.references import resolved
 from pykafka.exceptions import ConfigurationError
 
 _REFERENCE = re.compile(r"\$\{[^{}]+\}")
@@ -30,6 +29,8 @@ def referred(text: str) -> str:
         raise click.UsageError(
             f"a secret does not belong on the command line, where every user of this machine can read it; write {NOTATION}"
         )
+    from pykafka.config.references import resolved
+
     reference = f"${{file:{text[1:]}}}" if text.startswith("@") else text
     try:
         lines = resolved(reference, "the command line", os.environ).splitlines()

@@ -9,11 +9,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.text import Text
 
 from pykafka.cli import show
+from pykafka.cli.data import as_data
 from pykafka.cli.exit_status import Status, explain, status_of
-from pykafka.cli.listing import as_data
 from pykafka.cli.options import session_command
 from pykafka.common import TopicPartition
 from pykafka.exceptions import UnknownTopicOrPartition
@@ -120,20 +119,30 @@ def report(
     else:
         out = show.console()
         for item, value in results.items():
-            out.print(Text(sentence(item, value)), soft_wrap=True)
+            out.print(show.styled(sentence(item, value)), soft_wrap=True)
         if dry_run and results:
             out.print("Nothing was changed.")
     fail(list(results.errors.values()))
 
 
 def fail(errors: Sequence[KafkaException]) -> None:
-    """Print errors, if there are any, and exit with their status; with 1 if they have several."""
+    """Print errors, if there are any, and exit with their status; with 1 if they have several. With --watch go on."""
     if not errors:
         return
     for error in errors:
         click.echo(f"kafka-tools: {explain(error)}", err=True)
+    if show.repetition() is not None:  # the next time may go better
+        return
     found = {status_of(error) for error in errors}
     click.get_current_context().exit(found.pop() if len(found) == 1 else Status.FAILED)
+
+
+def end_with(status: Status) -> None:
+    """Exit with a status; with --watch, that of the last repetition becomes the status of the command."""
+    present = show.repetition()
+    if present is None:
+        click.get_current_context().exit(status)
+    present.status = status
 
 
 def print_rows(
@@ -142,18 +151,29 @@ def print_rows(
     columns: Sequence[str],
     cells: Callable[[Any], Sequence[Any]] = tuple,
     unchanged: bool = False,
+    rates: show.Rates | None = None,
 ) -> None:
     """Print a list as a table, or as JSON with all it has.
 
     :param columns: see `show.table`
     :param cells: returns a row of the table for each
     :param unchanged: end the table with a line that nothing was changed
+    :param rates: what --watch adds to each row
     """
+    present = show.repetition()
+    more = present.rates(rows, rates) if present is not None and rates is not None else None
     if as_json:
-        show.print_json(rows)
+        plain = as_data(rows)
+        for row, rate in zip(plain, more or (), strict=more is not None):
+            row |= {f"{name}_per_s": value for name, value in rate.items()}
+        show.print_json(plain)
         return
     out = show.console()
-    out.print(show.table(columns, [cells(row) for row in rows]))
+    table = [cells(row) for row in rows]
+    if more is not None:
+        columns = [*columns, *(f"{name.capitalize()}/s#" for name in (more[0] if more else ()))]
+        table = [(*row, *rate.values()) for row, rate in zip(table, more, strict=True)]
+    out.print(show.table(columns, table))
     if unchanged:
         out.print("Nothing was changed.")
 

@@ -6,16 +6,13 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
-from pykafka.security.kerberos import Gssapi
 from pykafka.security.mechanism import Mechanism, Plain
-from pykafka.security.oauth import OAuthBearer
-from pykafka.security.scram import ALGORITHMS, Scram
 from pykafka.security.ssl_config import SslConfig, check_agrees
 from pykafka.utils.hints import CLIENT, unknown_option
 from pykafka.utils.redact import concealing
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", *ALGORITHMS, "OAUTHBEARER", "GSSAPI")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 _SASL = (
     "sasl_mechanism",
     "sasl_plain_username",
@@ -149,13 +146,21 @@ def _mechanism(options: Mapping[str, Any]) -> Mechanism:
         _refuse_others(options, name, "sasl_kerberos_service_name", "sasl_kerberos_domain_name", "sasl_kerberos_name")
         if "sasl_kerberos_name" in options:
             raise ValueError("sasl_kerberos_name= is an object of gssapi: give sasl_kerberos_service_name= instead")
+        from pykafka.security.kerberos import Gssapi
+
         return Gssapi(options.get("sasl_kerberos_service_name", "kafka"), host=options.get("sasl_kerberos_domain_name"))
     if name == "OAUTHBEARER":
         _refuse_others(options, name, "sasl_oauth_token_provider")
+        from pykafka.security.oauth import OAuthBearer
+
         return OAuthBearer(token_function(_needed(options, name, "sasl_oauth_token_provider")))
     _refuse_others(options, name, "sasl_plain_username", "sasl_plain_password")
     user, password = (_needed(options, name, f"sasl_plain_{field}") for field in ("username", "password"))
-    return Plain(user, password) if name == "PLAIN" else Scram(user, password, name)
+    if name == "PLAIN":
+        return Plain(user, password)
+    from pykafka.security.scram import Scram
+
+    return Scram(user, password, name)
 
 
 def _needed(options: Mapping[str, Any], mechanism: str, name: str) -> Any:

@@ -156,6 +156,8 @@ def loaded_by(statement: str) -> list[str]:
     [
         ("import pykafka", 5),
         ("from pykafka import KafkaClient", 150),
+        # kafka-tools administers clusters by it: it loads no consumer.
+        ("from pykafka.client import KafkaClient", 95),
         ("from pykafka import KafkaClient, KafkaProducer", 195),
         ("from pykafka import KafkaClient, KafkaConsumer", 220),
         # Spark looks the name of any format up in it; its executors load the other two.

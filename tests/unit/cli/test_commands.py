@@ -20,9 +20,9 @@ from pykafka.admin import MemberDescription
 from pykafka.admin.group_types import classic_member
 from pykafka.admin.releases import lacking
 from pykafka.cli.app import tools
+from pykafka.cli.data import time_text
 from pykafka.cli.diagnosis import speaks_as
 from pykafka.cli.exit_status import Status, explain, status_of
-from pykafka.cli.listing import time_text
 from pykafka.cli.offset_spec import OffsetSpec, parse_offset_spec
 from pykafka.exceptions import (
     KafkaException,
@@ -40,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[3]
 COMMANDS = {
     *("consume_topic", "desc_topic", "print_managed_consumer_groups", "print_consumer_lag", "print_offsets"),
     *("print_topics", "reset_offsets", "create_topic", "delete_topic"),
-    *("doctor", "completion", "flight", "pipeline", "spark-pack", "consume", "produce", "migrate-offsets"),
+    *("doctor", "completion", "flight", "pipeline", "spark-pack", "consume", "produce", "migrate-offsets", "lag"),
 }
 #: Those that have verbs; see test_nouns.py.
 NOUNS = {
@@ -318,9 +318,9 @@ def test_releases() -> None:
 # -- the program
 
 
-@pytest.mark.parametrize("missing", ["click", "rich"])
-def test_without_the_extra(missing: str) -> None:
-    done = run_python(f"import sys; sys.modules[{missing!r}] = None; from pykafka.cli import main; main([])")
+@pytest.mark.parametrize(("missing", "arguments"), [("click", []), ("rich", ["doctor"])])
+def test_without_the_extra(missing: str, arguments: list[str]) -> None:
+    done = run_python(f"import sys; sys.modules[{missing!r}] = None; from pykafka.cli import main; main({arguments})")
     assert done.returncode == 1
     assert done.stdout == ""
     assert "pip install click rich" in done.stderr
@@ -385,6 +385,7 @@ WORDS = {
     "create_topic": ["clicks"],
     "delete_topic": ["clicks"],
     "doctor": [],
+    "lag": [],
     "completion": ["bash"],
     "pipeline": ["--init"],
     # It asks no cluster either; a Python that is too old ends it before it makes anything.

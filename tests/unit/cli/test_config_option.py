@@ -48,7 +48,7 @@ def test_a_file_carries_every_setting(tmp_path: Path, monkeypatch: pytest.Monkey
     path.write_text("".join(f"{name.replace('_', between)}={_text(value)}\n" for name, value in wanted.items()))
     found = session(path)
     made: dict[str, Any] = {}
-    monkeypatch.setattr(options, "KafkaClient", lambda **given: made.update(given))
+    monkeypatch.setattr("pykafka.client.KafkaClient", lambda **given: made.update(given))
     found.client()
     assert {name: made.get(name) for name in wanted} == wanted
     for name in names & {one.name for one in fields(ConnectionSettings)} - {"proxy"}:

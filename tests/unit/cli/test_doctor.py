@@ -75,7 +75,7 @@ def test_several_copies_on_the_path_are_noted(tmp_path: Path, monkeypatch: pytes
 def test_brokers_that_zookeeper_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedBroker() as broker:
         host, port = broker.hosts.split(":")
-        monkeypatch.setattr("pykafka.cli.options.broker_addresses", lambda *_: [(host, int(port))])
+        monkeypatch.setattr("pykafka.metadata.zookeeper.broker_addresses", lambda *_: [(host, int(port))])
         status, findings = doctor(options=("--zookeeper", "zookeeper:2181"))
     assert status == Status.OK
     assert {one["host"] for one in findings} == {broker.hosts}

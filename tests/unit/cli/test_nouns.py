@@ -17,10 +17,11 @@ from pykafka.admin import AclOperation, ConfigSource, DelegationToken, GroupType
 from pykafka.cli import show
 from pykafka.cli.app import tools
 from pykafka.cli.cmd_reassign import parse_plan, plan_text, spread
+from pykafka.cli.data import as_data
 from pykafka.cli.exit_status import Status
-from pykafka.cli.groups import duration, parse_offsets
-from pykafka.cli.listing import as_data
+from pykafka.cli.groups import parse_offsets
 from pykafka.cli.secrets import referred
+from pykafka.cli.units import duration
 from pykafka.common import TopicPartition
 from tests.unit.cli.test_commands import NOUNS
 
