@@ -63,6 +63,7 @@ GROUPS = [
         "managed",
         "migration",
         "static_topics",
+        "staying",
         "zookeeper_members",
     )
 ]
@@ -112,6 +113,7 @@ CASES = [
         "managed_coordinator",
         "managed_endings",
         "managed_outages",
+        "staying",
     )
 ]
 CASES += [

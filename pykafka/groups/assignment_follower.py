@@ -74,8 +74,9 @@ class AssignmentFollower:
         self.wakeup_requested = False
         #: The membership; None for none.
         self.membership: GroupMembership | None = None
-        #: The membership that `leave` is leaving; after an interrupt the next call finishes that.
+        #: The membership that `leave` is leaving; after an interrupt the next call finishes that, as the first one said.
         self._leaving: GroupMembership | None = None
+        self._leave_group: bool | None = None
         #: The parallel run that reads the consumer, called before the listener; None for none.
         self.run: RevocationHooks | None = None
 
@@ -141,11 +142,14 @@ class AssignmentFollower:
             membership.set_waiting(False)
         return deadline is None or engine.handler.now() < deadline
 
-    def leave(self, midway: bool = False, keeping: Collection[TopicPartition] = ()) -> None:
+    def leave(
+        self, midway: bool = False, keeping: Collection[TopicPartition] = (), *, leave_group: bool | None = None
+    ) -> None:
         """Revoke all partitions, and leave the group.
 
         :param midway: whether the application may still process the records of its last call: those are not committed
         :param keeping: partitions that the consumer reads further, without the group
+        :param leave_group: whether to tell the coordinator; None: unless the member is static
         """
         membership, self.membership = self.membership, None
         if membership is None:
@@ -153,7 +157,7 @@ class AssignmentFollower:
                 self._leave(self._leaving, keeping)
             return
         self._leaving = membership
-        self._midway = midway
+        self._midway, self._leave_group = midway, leave_group
         try:
             if membership.in_callback:  # the listener ends the membership, so `on_revoked_all` is not called
                 self._commit_then(self._engine.suspend_assignment, list(self._engine.partitions))
@@ -162,7 +166,7 @@ class AssignmentFollower:
 
     def _leave(self, membership: GroupMembership, keeping: Collection[TopicPartition]) -> None:
         try:
-            membership.leave()
+            membership.leave(leave_group=self._leave_group)
             self._leaving = None
         except KafkaException:
             self._leaving = None
