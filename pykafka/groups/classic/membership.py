@@ -21,7 +21,6 @@ from pykafka.groups.classic.state import State
 from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS
 from pykafka.groups.polled_membership import PolledMembership
 from pykafka.groups.subscription import GroupTopics, TopicWatch
-from pykafka.protocol import wire
 from pykafka.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -45,8 +44,9 @@ ADVICE = (
 )
 #: The mark of a client (`Cluster.kept`) that has had this advice.
 ADVISED = "next_protocol_advised"
-#: The version of ConsumerGroupHeartbeat since which the protocol is ready for production (Kafka 4.0).
-READY_SINCE = 1
+#: The API of the next-generation protocol, whose messages other members need not load, and the version since which it is
+#: ready for production (Kafka 4.0).
+CONSUMER_GROUP_HEARTBEAT, READY_SINCE = 68, 1
 #: The longest reason that brokers get (characters): Java's limit.
 REASON_MAX = 255
 
@@ -521,8 +521,8 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
         if coordinator is None or "chosen" in self.config:
             return
         self._cluster.kept[ADVISED] = True
-        request = wire.ConsumerGroupHeartbeatRequest
-        if coordinator.has(request) and coordinator.api_version(request) >= READY_SINCE:
+        ranges = coordinator.versions.found or {}
+        if ranges.get(CONSUMER_GROUP_HEARTBEAT, (0, 0))[1] >= READY_SINCE:
             advice_log.info(ADVICE, self.group_id, advice_log.name)
 
     # -- metadata --------------------------------------------------------------------------------------------------------
