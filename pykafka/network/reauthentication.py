@@ -256,7 +256,9 @@ class Reauthentication:
 
 def _user_of(mechanism: Mechanism) -> tuple[str, object]:
     """Return a mechanism's name and the user that it names; None for one that names none, as tokens do."""
-    return mechanism.name, None if type(mechanism).__name__ == "DelegationToken" else getattr(mechanism, "username", None)
+    return mechanism.name, None if type(mechanism).__name__ == "DelegationToken" else getattr(
+        mechanism, "username", None
+    )
 
 
 def _text_of(error: Exception) -> str:
