@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 #: A logger of its own, so that applications can silence it.
-advice_log = logging.getLogger("pykafka.groups.next_protocol")
+advice = logging.getLogger(f"{__name__}.advice")
 ADVICE = (
     "group %s: this member uses the classic protocol, and the brokers have the next-generation one (KIP-848), whose "
     'rebalances do not stop the members: give the consumer protocol="auto"; to silence this line, '
@@ -523,7 +523,7 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
         self._cluster.kept[ADVISED] = True
         ranges = coordinator.versions.found or {}
         if ranges.get(CONSUMER_GROUP_HEARTBEAT, (0, 0))[1] >= READY_SINCE:
-            advice_log.info(ADVICE, self.group_id, advice_log.name)
+            advice.info(ADVICE, self.group_id, advice.name)
 
     # -- metadata --------------------------------------------------------------------------------------------------------
 

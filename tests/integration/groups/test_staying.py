@@ -19,7 +19,7 @@ from tests.support.inside import membership_of
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
 
 CONSUMER = pytest.param("consumer", marks=pytest.mark.needs("assigning"))
-ADVICE = "pykafka.groups.next_protocol"
+ADVICE = "pykafka.groups.classic.membership.advice"
 
 
 @pytest.fixture
