@@ -24,6 +24,7 @@ from pykafka.topic import Topic
 from pykafka.utils import INT64_MAX, get_string, old_names
 from pykafka.utils.error_handlers import valid_bool, valid_timeout
 from pykafka.utils.option_table import above_0, optional, up_to
+from pykafka.utils.redact import concealing
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -460,6 +461,22 @@ class KafkaClient:
         from pykafka.telemetry.telemetry import telemetry_of
 
         telemetry_of(self.cluster).unregister(name)
+
+    @concealing
+    def set_credentials(self, sasl: Mechanism | None = None, *, tls: SslConfigLike | bool | None = None) -> None:
+        """Log in, or present certificates, as the arguments say from now on, without a restart; return at once.
+
+        New connections of this client and of all that was made from it use the new credentials. Connections that exist live
+        on: where the broker ends sessions (KIP-368), their next renewal uses the new credentials of the same user, and by
+        those of another user or mechanism they end, and are made again. Of an `SslConfig`, files that change are read again
+        without this call. Producers and consumers by librdkafka keep what they began with.
+
+        :param sasl: the new credentials, such as `Scram(user, new_password)`; None keeps the present ones
+        :param tls: as of the constructor; None keeps the present certificates
+        :raises TypeError: both are None, or one of them is something else
+        :raises ValueError: this client does not log in, or does not speak TLS
+        """
+        self.cluster.settings.set_credentials(sasl, tls, str(self._seed_hosts))
 
     def update_cluster(self) -> None:
         """Fetch metadata and update brokers, topics and partitions in place.

@@ -28,9 +28,9 @@ from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.metrics.listener import POLLED
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import K, Record, V
-from pykafka.utils.error_handlers import valid_int, valid_timeout
+from pykafka.utils.error_handlers import valid_bool, valid_int, valid_timeout
 from pykafka.utils.hints import CONSUMER, POLL, Elsewhere, unknown_option
-from pykafka.utils.option_table import collected
+from pykafka.utils.option_table import collected, optional
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -546,7 +546,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
 
     # -- life ------------------------------------------------------------------------------------------------------
 
-    def close(self, timeout: float | None = None) -> None:
+    def close(self, timeout: float | None = None, *, leave_group: bool | None = None) -> None:
         """Commit what was returned if auto-commit is on, leave the group, and end; do nothing if the consumer is closed.
 
         A call that waits in another worker ends: an iteration without an error, others by ConsumerStoppedException. Calls after
@@ -555,15 +555,17 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
 
         :param timeout: how long all commits may take, those of `commit_async()` first (s); None for the socket timeout of the
             client; leaving the group takes up to 5 s besides
+        :param leave_group: True: leave for good, also as a static member; False: send nothing, so that the group keeps the
+            member until its session ends (KIP-1092); None: static members stay, others leave
         :raises OffsetsNotCommitted: the last commit failed; the consumer is closed all the same
         """
-        self._close(midway=False, timeout=timeout)
+        self._close(midway=False, timeout=timeout, leave_group=optional(valid_bool)(leave_group, "leave_group"))
 
-    def _close(self, midway: bool, timeout: float | None = None) -> None:
+    def _close(self, midway: bool, timeout: float | None = None, leave_group: bool | None = None) -> None:
         self._closing = True
-        self._closure.run(partial(self._end, midway, timeout))
+        self._closure.run(partial(self._end, midway, timeout, leave_group))
 
-    def _end(self, midway: bool, timeout: float | None) -> None:
+    def _end(self, midway: bool, timeout: float | None, leave_group: bool | None) -> None:
         self._end_run()
         if timeout is None:
             timeout = self._cluster.socket_timeout_ms / 1000
@@ -574,7 +576,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
         try:
             if not self._later.join(deadline):
                 log.warning("commits of commit_async() were not all made before close()")
-            self._follower.leave(midway)
+            self._follower.leave(midway, leave_group=leave_group)
         finally:
             self._closed = True  # not before: a listener may commit
             self._engine.stop(midway)

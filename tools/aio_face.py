@@ -63,7 +63,12 @@ FACADES: dict[str, list[Facade]] = {
             "pykafka.client",
             "KafkaClient",
             "Client",
-            plain=frozenset({"metrics", "record_flight", "record_flight_at", "register_metric", "unregister_metric"}),
+            plain=frozenset(
+                {
+                    *("metrics", "record_flight", "record_flight_at", "register_metric", "unregister_metric"),
+                    "set_credentials",
+                }
+            ),
             opens={"consumer": "KafkaConsumer", "producer": "KafkaProducer", "share_consumer": "ShareConsumer"},
             wraps={"admin": "Admin", "topics": "Topics"},
             own=frozenset({"close", "from_config", "from_env"}),

@@ -65,6 +65,7 @@ GROUPS = [
         "managed",
         "migration",
         "static_topics",
+        "staying",
         "zookeeper_members",
     )
 ]
@@ -115,6 +116,7 @@ CASES = [
         "managed_coordinator",
         "managed_endings",
         "managed_outages",
+        "staying",
     )
 ]
 CASES += [

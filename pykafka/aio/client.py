@@ -202,6 +202,10 @@ class KafkaClient(Client[_KafkaClient]):
         """Push a metric of the application no more."""
         return self._inner.unregister_metric(name)
 
+    def set_credentials(self, sasl: Mechanism | None = None, *, tls: SslConfigLike | bool | None = None) -> None:
+        """Log in, or present certificates, as the arguments say from now on, without a restart; return at once."""
+        return self._inner.set_credentials(sasl, tls=tls)
+
     update_cluster = coroutine(_KafkaClient.update_cluster)
 
     def metrics(self) -> Metrics:

@@ -87,6 +87,8 @@ class KafkaConsumer(Records[K, V]):
         """Commit offsets as `commit` does, by a worker; return at once."""
         return await bridged(self._here.commit_async, what, sync(on_commit), metadata=metadata)
 
+    enforce_rebalance = coroutine(_KafkaConsumer.enforce_rebalance)
+
     def parallel(
         self,
         handle: Callable[[Record[K, V]], object],

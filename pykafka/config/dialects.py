@@ -36,6 +36,7 @@ _OTHERS = frozenset(
         *("sasl.username", "sasl.password", "sasl.mechanisms", "sasl.kerberos.principal", "sasl.kerberos.keytab"),
         *("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.method"),
         *("sasl.oauthbearer.config", "sasl.oauthbearer.extensions", "https.ca.location", "https.ca.pem"),
+        *("sasl.oauthbearer.grant.type", "sasl.oauthbearer.assertion.jwt.template.file"),
         *("ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location"),
         *("ssl.key.pem", "ssl.crl.location", "enable.ssl.certificate.verification"),
         *("metadata.broker.list", "message.timeout.ms", "socket.timeout.ms", "socket.keepalive.enable", "debug"),

@@ -25,6 +25,7 @@ from pykafka.network.options import ALL_ADDRESSES, CANONICAL, ConnectionSettings
 from pykafka.partitioners import HashingPartitioner, Murmur2Partitioner, RandomPartitioner
 from pykafka.producer.options import ProducerOptions
 from pykafka.security.java_sasl import CALLBACKS
+from pykafka.security.oauth_options import ASSERTION_OPTIONS, ASSERTION_SECRETS, GRANT, RETRIEVER, RETRIEVERS
 from pykafka.utils.hints import most_similar
 from pykafka.utils.option_table import Options
 
@@ -280,6 +281,7 @@ SASL = frozenset(
         *("sasl.oauthbearer.scope", "sasl.oauthbearer.extensions", "sasl.oauthbearer.method"),
         *("sasl.oauthbearer.header.urlencode", "sasl.oauthbearer.config"),
         *("oauth.cb", "https.ca.location", "https.ca.pem"),
+        *(RETRIEVER, GRANT, *ASSERTION_OPTIONS),
         *CALLBACKS,
     }
 )
@@ -288,6 +290,7 @@ _SECRETS: dict[str, Parse] = dict.fromkeys(
         *("ssl.truststore.password", "ssl.keystore.password", "ssl.key.password", "ssl.password"),
         *("sasl.password", "sasl.plain.password", "sasl.jaas.config"),
         *("sasl.oauthbearer.client.secret", "sasl.oauthbearer.client.credentials.client.secret"),
+        *ASSERTION_SECRETS,
     ),
     secret,
 )
@@ -371,11 +374,8 @@ _REFUSED_UNLESS: dict[str, tuple[tuple[str, ...], str]] = {
         ),
         "it is a Java class; remove it, or give KafkaClient sasl=...",
     ),
-    "sasl.oauthbearer.jwt.retriever.class": (
-        (
-            *("", "org.apache.kafka.common.security.oauthbearer.defaultjwtretriever"),
-            "org.apache.kafka.common.security.oauthbearer.clientcredentialsjwtretriever",
-        ),
+    RETRIEVER: (
+        ("", *(f"org.apache.kafka.common.security.oauthbearer.{name}".lower() for name in RETRIEVERS)),
         "it is a Java class, and tokens are those of the token endpoint here; give KafkaClient sasl=OAuthBearer(...)",
     ),
     **dict.fromkeys(
@@ -397,11 +397,9 @@ _REFUSED_UNLESS: dict[str, tuple[tuple[str, ...], str]] = {
     "ssl.certificate.verify.cb": ((), "certificates are checked by OpenSSL here; give ssl.ca.location"),
 }
 #: The beginning of keys that are refused, and why.
-ASSERTIONS = "sasl.oauthbearer.assertion."
 _REFUSED_FROM = {
     "java.security.auth.login.config": "files of JAAS are not read; write the entry of its KafkaClient section "
     "as sasl.jaas.config",
-    ASSERTIONS: "tokens are asked for by client id and secret here, not by assertions; give KafkaClient sasl=OAuthBearer(...)",
 }
 
 

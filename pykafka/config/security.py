@@ -11,7 +11,6 @@ from pykafka.security import (
     Gssapi,
     Mechanism,
     OAuthBearer,
-    OidcClientCredentials,
     Plain,
     Scram,
     SslConfig,
@@ -28,6 +27,7 @@ from pykafka.security.java_sasl import (
     other_tokens,
 )
 from pykafka.security.java_tls import VERSIONS, TlsOptionError, TlsOptions, tls_options
+from pykafka.security.oauth_options import has_assertion, token_source
 from pykafka.security.option_names import TokensOfCallback, token_function
 from pykafka.security.ssl_config import check_agrees
 
@@ -347,24 +347,23 @@ def _oauth(values: Mapping[str, Any]) -> Mechanism:
             f"OAUTHBEARER needs {_URL} with {' and '.join(_OAUTH.values())}; for another source of tokens give KafkaClient "
             "sasl=OAuthBearer(...)"
         )
-    client_id, secret = (_needed(values, "OAUTHBEARER", key) for key in _OAUTH.values())
-    encode = flag(values.get("sasl.oauthbearer.header.urlencode", False), "sasl.oauthbearer.header.urlencode")
+    client_id, secret = (
+        _first(values, key) if has_assertion(values) else _needed(values, "OAUTHBEARER", key) for key in _OAUTH.values()
+    )
     scope = _first(values, "sasl.oauthbearer.scope")
     authorities = [key for key in _AUTHORITIES if values.get(key) is not None]
     if len(authorities) > 1:
         raise ConfigurationError(f"{' and '.join(authorities)} say the same: give one of them")
     cafile = text(values[authorities[0]], authorities[0]) if authorities else SYSTEM
-    return OAuthBearer(
-        OidcClientCredentials(
-            text(values[_URL], _URL),
-            client_id,
-            secret,
-            scope=scope,
-            urlencode=encode,
-            cafile=None if cafile == SYSTEM else cafile,
-        ),
-        extensions,
+    encode = flag(values.get("sasl.oauthbearer.header.urlencode", False), "sasl.oauthbearer.header.urlencode")
+    source = token_source(
+        {**values, "sasl.oauthbearer.header.urlencode": encode},
+        client_id=client_id,
+        client_secret=secret,
+        scope=scope,
+        cafile=None if cafile == SYSTEM else cafile,
     )
+    return OAuthBearer(source, extensions)
 
 
 def _kerberos(values: Mapping[str, Any]) -> Mechanism:

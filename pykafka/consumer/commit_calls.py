@@ -1,4 +1,4 @@
-"""`Committing`: the part of `KafkaConsumer` that commits: at once, or by a worker that does one commit after another."""
+"""`Committing`: the part of `KafkaConsumer` that asks its group: for commits, at once or by a worker, and rebalances."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.consumer.committed_offsets import GroupOffsets
-from pykafka.exceptions import ConsumerStoppedException, RebalanceInProgress
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, RebalanceInProgress
 from pykafka.metrics.listener import COMMIT_SYNC
 from pykafka.record import Record
 from pykafka.utils import INT64_MAX, get_string
@@ -30,6 +30,7 @@ class Member(Protocol):
     def owns_assignment(self) -> bool: ...
     @property
     def fences_commits(self) -> bool: ...
+    def enforce_rebalance(self, reason: str) -> None: ...
 
 
 class InTransaction(NamedTuple):
@@ -100,6 +101,21 @@ class Committing:
 
             on_commit = in_context(on_commit)
         self._later.add(commits, self._offsets(what, metadata), on_commit)
+
+    def enforce_rebalance(self, reason: str = "") -> None:
+        """Make the group rebalance once this member reads again (KIP-568), as for an assignor whose data has changed.
+
+        Return at once; do nothing if a rebalance is under way. Only the classic protocol lets members do that: by others, also
+        if "auto" has chosen one, a warning is logged.
+
+        :param reason: for the coordinator's log (Kafka 3.2 and later)
+        :raises KafkaException: there is no group, or the consumer does not subscribe to topics
+        """
+        self._commits("enforce_rebalance()")
+        membership = self._follower.membership
+        if membership is None:
+            raise KafkaException("enforce_rebalance() needs a member of a group: subscribe() to topics first")
+        membership.enforce_rebalance(get_string(reason, "reason") or "enforce_rebalance() was called")
 
     # -- for transactions --------------------------------------------------------------------------------------------
 

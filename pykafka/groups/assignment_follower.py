@@ -76,8 +76,9 @@ class AssignmentFollower:
         self.membership: GroupMembership | None = None
         #: Why the group has refused the member, in the last call that took part; None once it is a member.
         self.refused: KafkaException | None = None
-        #: The membership that `leave` is leaving; after an interrupt the next call finishes that.
+        #: The membership that `leave` is leaving; after an interrupt the next call finishes that, as the first one said.
         self._leaving: GroupMembership | None = None
+        self._leave_group: bool | None = None
         #: The parallel run that reads the consumer, called before the listener; None for none.
         self.run: RevocationHooks | None = None
 
@@ -148,11 +149,14 @@ class AssignmentFollower:
             membership.set_waiting(False)
         return deadline is None or engine.handler.now() < deadline
 
-    def leave(self, midway: bool = False, keeping: Collection[TopicPartition] = ()) -> None:
+    def leave(
+        self, midway: bool = False, keeping: Collection[TopicPartition] = (), *, leave_group: bool | None = None
+    ) -> None:
         """Revoke all partitions, and leave the group.
 
         :param midway: whether the application may still process the records of its last call: those are not committed
         :param keeping: partitions that the consumer reads further, without the group
+        :param leave_group: whether to tell the coordinator; None: unless the member is static
         """
         membership, self.membership = self.membership, None
         if membership is None:
@@ -161,7 +165,7 @@ class AssignmentFollower:
             return
         self._leaving = membership
         self.refused = None
-        self._midway = midway
+        self._midway, self._leave_group = midway, leave_group
         try:
             if membership.in_callback:  # the listener ends the membership, so `on_revoked_all` is not called
                 self._commit_then(self._engine.suspend_assignment, list(self._engine.partitions))
@@ -170,7 +174,7 @@ class AssignmentFollower:
 
     def _leave(self, membership: GroupMembership, keeping: Collection[TopicPartition]) -> None:
         try:
-            membership.leave()
+            membership.leave(leave_group=self._leave_group)
             self._leaving = None
         except KafkaException:
             self._leaving = None

@@ -131,15 +131,20 @@ class AutoMembership:
             else:
                 return
 
-    def leave(self) -> None:
-        """Revoke the whole assignment, and leave the group."""
+    def enforce_rebalance(self, reason: str) -> None:
+        """Make the group rebalance, if its protocol lets members do that; a member that has not joined rebalances anyway."""
+        if self.chosen is not None:
+            self.chosen.enforce_rebalance(reason)
+
+    def leave(self, *, leave_group: bool | None = None) -> None:
+        """Revoke the whole assignment, and leave the group; for `leave_group` see `GroupMembership.leave`."""
         self._topics = None
         self._connection.closing = True
         if (
             self.chosen is not None
         ):  # kept meanwhile: the hooks may read it, and after an interrupt the next call continues
             try:
-                self.chosen.leave()
+                self.chosen.leave(leave_group=leave_group)
             except KafkaException:
                 self.chosen = None
                 raise
@@ -185,7 +190,7 @@ class AutoMembership:
         protocol, why = choose(self._configs["assignor"], self._by_pattern, facts)
         log.info("group %s: takes part by the %s protocol: %s", connection.group_id, protocol, why)
         self._refused = ""
-        configs = {**self._configs, "assignor": assignor_for(protocol, self._configs["assignor"])}
+        configs = {**self._configs, "assignor": assignor_for(protocol, self._configs["assignor"]), "chosen": True}
         made = self._make(protocol, self._cluster, self._hooks, self.identity, **configs)
         made.subscribe(topics)
         if self._topics is None:  # `leave` has come between

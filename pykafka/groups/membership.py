@@ -67,8 +67,18 @@ class GroupMembership(Protocol):
         """
         ...
 
-    def leave(self) -> None:
-        """Revoke the whole assignment by the hooks, and leave the group; do nothing if the member has left."""
+    def leave(self, *, leave_group: bool | None = None) -> None:
+        """Revoke the whole assignment by the hooks, and leave the group; do nothing if the member has left.
+
+        :param leave_group: whether to tell the coordinator (KIP-1092); None: unless the member is static
+        """
+        ...
+
+    def enforce_rebalance(self, reason: str) -> None:
+        """Make the group rebalance from the next `poll` on (KIP-568), if the protocol lets members do that.
+
+        :param reason: for the coordinator's log
+        """
         ...
 
     def set_waiting(self, waiting: bool) -> None:

@@ -63,7 +63,7 @@ class PolledMembership(ABC):
         """End a wait of another worker in `poll`, and let it begin none; call `close` next."""
 
     @abstractmethod
-    def close(self, *, timeout_ms: int | None = None) -> None:
+    def close(self, *, timeout_ms: int | None = None, leave_group: bool | None = None) -> None:
         """End heartbeats, and leave the group."""
 
     def _end_background_join(self) -> None:  # noqa: B027 - most have no such worker
@@ -150,12 +150,21 @@ class PolledMembership(ABC):
         if self._change.errors:
             raise self._change.errors.popleft()
 
-    def leave(self, timeout_ms: int | None = None) -> None:
+    def enforce_rebalance(self, reason: str) -> None:
+        """Log that the member cannot make its group rebalance: in most protocols it cannot."""
+        log.warning(
+            "group %s: enforce_rebalance() has no effect: with this protocol members cannot make a group rebalance, as "
+            'no member assigns for the others; it is for protocol="classic"',
+            self.group_id,
+        )
+
+    def leave(self, timeout_ms: int | None = None, *, leave_group: bool | None = None) -> None:
         """Revoke the assignment, leave the group, and end the subscription; end a `poll` of another worker before.
 
-        A static member does not leave: the group expects it back within the session timeout.
+        By default a static member does not leave: the group expects it back within the session timeout.
 
         :param timeout_ms: how long leaving may take; by default 5,000
+        :param leave_group: whether to tell the coordinator; None: unless the member is static
         :raises Exception: a hook has raised it; the group was left all the same
         """
         self._subscription = None
@@ -172,7 +181,7 @@ class PolledMembership(ABC):
                         self._local.polls = False
         finally:  # also after a timeout or Ctrl-C, and if a hook calls this
             self._end_background_join()
-            self.close(timeout_ms=timeout_ms)
+            self.close(timeout_ms=timeout_ms, leave_group=leave_group)
             errors = self._change.errors
             self._forget()
             if not self.identity.closing:

@@ -20,6 +20,7 @@ from pykafka.network.frames import FrameReader
 from pykafka.network.in_flight import fresh
 from pykafka.network.options import ConnectionSettings
 from pykafka.security import SslConfigLike, explain_refusal
+from pykafka.security.mechanism import for_host
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.name import Name
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler, Stream
     from pykafka.network.authentication import Session
     from pykafka.protocol.versions import ApiRanges
+    from pykafka.security import Mechanism
 
 #: The documented default of socket_timeout_ms, for calls before the first connect (s).
 DEFAULT_TIMEOUT_S = 30.0
@@ -215,6 +217,12 @@ class BrokerConnection:
     def logs_in(self) -> bool:
         """Whether connecting includes a login."""
         return self._dialer.settings.sasl is not None
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """The credentials for the next login at this broker; None without a login."""
+        mechanism = self._dialer.settings.sasl
+        return None if mechanism is None else for_host(mechanism, self._dialer.host)
 
     @property
     def _socket(self) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from pykafka.network.proxies import Proxy, valid_proxy
 from pykafka.security import Mechanism, SslConfigLike, valid_sasl, valid_ssl_config
+from pykafka.security.cleartext import warn_of_cleartext
 from pykafka.utils.error_handlers import valid_bool
 from pykafka.utils.option_table import Options, above_0, at_least_0, option
 from pykafka.utils.redact import concealing
@@ -26,7 +27,10 @@ def _valid_dns_lookup(value: object, name: str) -> str:
 
 @dataclass(frozen=True)
 class ConnectionSettings(Options):
-    """How a client makes and keeps each connection to a broker."""
+    """How a client makes and keeps each connection to a broker.
+
+    State: `set_credentials` replaces `sasl` and `ssl_config` by single stores; each login and handshake reads them anew.
+    """
 
     ssl_config: SslConfigLike | None = option(
         None,
@@ -89,6 +93,38 @@ class ConnectionSettings(Options):
         "close connections that were not used for this long; 0 never does",
         costs="It should be below the brokers' `connections.max.idle.ms` (ten minutes), and what firewalls between allow.",
     )
+
+    @concealing
+    def set_credentials(self, sasl: Mechanism | None, tls: SslConfigLike | bool | None, where: str) -> None:
+        """Log in, or speak TLS, with other credentials from now on.
+
+        :param sasl: None keeps the present ones
+        :param tls: None keeps the present certificates
+        :param where: the addresses of the brokers, for the warning about a login without TLS
+        :raises TypeError: one of them is something else, or both are None
+        :raises ValueError: the client does not log in, or does not speak TLS
+        """
+        sasl, tls = valid_sasl(sasl, "sasl"), valid_ssl_config(tls)
+        if sasl is None and tls is None:
+            raise TypeError("set_credentials() needs sasl= or tls=: the new credentials")
+        present = self.sasl
+        if sasl is not None and present is None:
+            raise ValueError(
+                "this client does not log in, and its brokers expect no login there: give KafkaClient sasl="
+            )
+        if tls is not None and self.ssl_config is None:
+            raise ValueError("this client does not speak TLS, and its brokers expect none there: give KafkaClient tls=")
+        if (
+            present is not None
+            and sasl is not None
+            and sasl.name != present.name
+            and not self.allow_cleartext_credentials
+        ):
+            warn_of_cleartext(sasl, tls or self.ssl_config, where)
+        if tls is not None:
+            self._set("ssl_config", tls)
+        if sasl is not None:
+            self._set("sasl", sasl)
 
     @classmethod
     @concealing

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pykafka.network.authentication import Session
     from pykafka.network.connection import BrokerConnection
     from pykafka.network.turns import WriteTurn
+    from pykafka.security import Mechanism
 
 log = logging.getLogger(__name__)
 
@@ -97,16 +98,20 @@ class Reauthentication:
             assert session is not None
             wait_s = timeout if self._is_over() else 0.0
             self._sent = self._handler.now()
+            # The application may have replaced the mechanism of the session.
+            mechanism = self._connection.mechanism or session.mechanism
+            if _user_of(mechanism) != _user_of(session.mechanism):  # which brokers refuse on a connection that exists
+                raise self._failed(
+                    KafkaException("the application has replaced the credentials by those of another user")
+                )
             try:
                 while (early := session.not_before - self._handler.now()) > 0:  # sessions of about a second
                     self._handler.sleep(early)
-                if not session.mechanism.prepare(self._handler, wait_s, self._is_wanted) and not wait_s:
+                if not mechanism.prepare(self._handler, wait_s, self._is_wanted) and not wait_s:
                     self.due = self._handler.now() + AGAIN_S
                     return
-                login = run_step(
-                    self._handler, session.mechanism, Login, session.mechanism, session.peer, session.ranges
-                )
-                ask = run_step(self._handler, session.mechanism, login.first)
+                login = run_step(self._handler, mechanism, Login, mechanism, session.peer, session.ranges)
+                ask = run_step(self._handler, mechanism, login.first)
                 assert ask is not None
             except Exception as error:  # noqa: BLE001 - also one of the mechanism's own
                 if wait_s or self._requests.error is not None:
@@ -196,7 +201,7 @@ class Reauthentication:
             self._begun = self._handler.now()
         try:
             try:
-                ask = run_step(self._handler, session.mechanism, login.answered, future.response)
+                ask = run_step(self._handler, login.mechanism, login.answered, future.response)
                 if ask is not None:
                     self._send(ask)
                     return
@@ -248,6 +253,13 @@ class Reauthentication:
                 REAUTHENTICATED, self._connection.address, self._handler.now() - self._sent
             )
         log.debug("renewed the login at %s", self._connection.address)
+
+
+def _user_of(mechanism: Mechanism) -> tuple[str, object]:
+    """Return a mechanism's name and the user that it names; None for one that names none, as tokens do."""
+    return mechanism.name, None if type(mechanism).__name__ == "DelegationToken" else getattr(
+        mechanism, "username", None
+    )
 
 
 def _text_of(error: Exception) -> str:

@@ -13,22 +13,26 @@ from pykafka.security.tls_errors import explain_refusal, explain_tls_error
 from pykafka.utils import names_on_use
 
 if TYPE_CHECKING:
+    from pykafka.security.assertions import JwtFile, SignedAssertion
     from pykafka.security.java_sasl import mechanism_of_jaas, parse_jaas
     from pykafka.security.kerberos import Gssapi
     from pykafka.security.oauth import OAuthBearer, OAuthToken
-    from pykafka.security.oidc import OidcClientCredentials
+    from pykafka.security.oidc import OidcClientCredentials, OidcJwtBearer
     from pykafka.security.scram import DelegationToken, Scram
 
 __all__ = [
     "DelegationToken",
     "Exchange",
     "Gssapi",
+    "JwtFile",
     "Mechanism",
     "OAuthBearer",
     "OAuthToken",
     "OidcClientCredentials",
+    "OidcJwtBearer",
     "Plain",
     "Scram",
+    "SignedAssertion",
     "SslConfig",
     "SslConfigLike",
     "WrapsSocket",
@@ -44,10 +48,11 @@ if not TYPE_CHECKING:
     __getattr__ = names_on_use(
         __name__,
         {
+            "assertions": "JwtFile SignedAssertion",
             "java_sasl": "mechanism_of_jaas parse_jaas",
             "kerberos": "Gssapi",
             "oauth": "OAuthBearer OAuthToken",
-            "oidc": "OidcClientCredentials",
+            "oidc": "OidcClientCredentials OidcJwtBearer",
             "scram": "DelegationToken Scram",
         },
     )

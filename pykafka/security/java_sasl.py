@@ -6,13 +6,14 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from pykafka.exceptions import TokenUnavailableError
 from pykafka.security.mechanism import Mechanism, Plain, redacted
 from pykafka.security.oauth import OAuthBearer, OAuthToken
-from pykafka.security.oidc import OidcClientCredentials
+from pykafka.security.oauth_options import has_assertion, token_source
 from pykafka.security.scram import ALGORITHMS, DelegationToken, Scram
 from pykafka.utils.redact import concealing
 
@@ -198,20 +199,15 @@ def _oauth(options: Mapping[str, str], values: Mapping[str, str]) -> Mechanism:
             "of Java not called; for another source of tokens, give sasl=OAuthBearer(...)"
         )
     names = {"client.id": "clientId", "client.secret": "clientSecret"}
+    find = options.get if has_assertion(values) else partial(_option, options)
     client_id, secret = (
-        values.get(f"sasl.oauthbearer.client.credentials.{new}") or _option(options, old) for new, old in names.items()
+        values.get(f"sasl.oauthbearer.client.credentials.{new}") or find(old) for new, old in names.items()
     )
     extensions = {
         name.removeprefix("extension_"): value for name, value in options.items() if name.startswith("extension_")
     }
-    source = OidcClientCredentials(
-        url,
-        client_id,
-        secret,
-        scope=values.get("sasl.oauthbearer.scope") or options.get("scope"),
-        urlencode=values.get("sasl.oauthbearer.header.urlencode", "false").lower() == "true",
-        cafile=_cafile(options),
-    )
+    scope = values.get("sasl.oauthbearer.scope") or options.get("scope")
+    source = token_source(values, client_id=client_id, client_secret=secret, scope=scope, cafile=_cafile(options))
     return OAuthBearer(source, extensions)
 
 

@@ -11,11 +11,18 @@ import base64
 import json
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote_plus
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 #: Makes the token of a user: its name, and seconds until it expires.
 MakeToken = Callable[[str, float], str]
@@ -76,6 +83,10 @@ class TokenEndpoint:
         self._token = token
         self._jwks = jwks
         self._failures: list[Answer] = []
+        #: The key that assertions must be signed by (PEM); None: it takes none.
+        self.public_key: bytes | None = None
+        #: The claims and headers of the assertions that it has taken.
+        self.assertions: list[dict[str, Any]] = []
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._server = _Server(self)
@@ -134,16 +145,75 @@ class TokenEndpoint:
             if failure.after_s:
                 self._closing.wait(failure.after_s)
             return failure
-        if asked.form.get("grant_type") != "client_credentials":
-            return _refusal(400, "unsupported_grant_type")
-        if not _is_client(asked, self.client_id, self.client_secret):
-            return _refusal(401, "invalid_client")
+        refused = self._refused(asked)
+        if refused is not None:
+            return refused
         token = self._token(self.subject, self.lifetime_s)
         self.given.append(token)
         told = {"access_token": token, "token_type": "Bearer", "expires_in": int(self.lifetime_s)}
         if scope := asked.form.get("scope"):
             told["scope"] = scope
         return Answer(200, json.dumps(told).encode())
+
+    def _refused(self, asked: Asked) -> Answer | None:
+        """Return why a request gets no token; None: it gets one."""
+        grant, form = asked.form.get("grant_type"), asked.form
+        if grant == JWT_BEARER:
+            return None if self._takes(form.get("assertion", "")) else _refusal(400, "invalid_grant")
+        if grant != "client_credentials":
+            return _refusal(400, "unsupported_grant_type")
+        if form.get("client_assertion_type") == CLIENT_ASSERTION and "authorization" not in asked.headers:
+            is_client = form.get("client_id", self.client_id) == self.client_id and self._takes(
+                form["client_assertion"]
+            )
+        else:
+            is_client = _is_client(asked, self.client_id, self.client_secret)
+        return None if is_client else _refusal(401, "invalid_client")
+
+    def _takes(self, assertion: str) -> bool:
+        """Return whether an assertion is of this client, for this endpoint, signed, of now, and new."""
+        try:
+            header, claims = verified(assertion, self.public_key or b"")
+        except (ValueError, InvalidSignature):
+            return False
+        now = time.time()
+        used = [one.get("jti") for one in self.assertions if "jti" in one]
+        if (claims["sub"], claims["aud"]) != (self.client_id, self.url) or claims.get("jti") in used:
+            return False
+        self.assertions.append({**header, **claims})
+        return bool(claims["nbf"] <= now < claims["exp"])
+
+
+#: The names of RFC 7523.
+JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+
+def verified(jwt: str, public_key: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return header and claims of a JWT.
+
+    :param public_key: PEM
+    :raises InvalidSignature: another key has signed it
+    :raises ValueError: it is no JWT
+    """
+    signed, _, signature = jwt.rpartition(".")
+    header, claims = (json.loads(_decoded(part)) for part in signed.split("."))
+    key, raw, algorithm = load_pem_public_key(public_key), _decoded(signature), header["alg"]
+    digest = {"256": hashes.SHA256(), "384": hashes.SHA384(), "512": hashes.SHA512()}[algorithm[2:]]
+    if algorithm.startswith("ES"):
+        assert isinstance(key, ec.EllipticCurvePublicKey)
+        half = len(raw) // 2
+        numbers = int.from_bytes(raw[:half], "big"), int.from_bytes(raw[half:], "big")
+        key.verify(encode_dss_signature(*numbers), signed.encode(), ec.ECDSA(digest))
+    else:
+        assert isinstance(key, rsa.RSAPublicKey)
+        pss = padding.PSS(padding.MGF1(digest), digest.digest_size)
+        key.verify(raw, signed.encode(), pss if algorithm.startswith("PS") else padding.PKCS1v15(), digest)
+    return header, claims
+
+
+def _decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 class _Server(ThreadingHTTPServer):

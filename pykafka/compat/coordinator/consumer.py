@@ -155,11 +155,12 @@ class ConsumerCoordinator(BaseCoordinator):
         super()._after_fork()
         self.offsets.assigned_as = None
 
-    def close(self, autocommit: bool = True, *, timeout_ms: int | None = None) -> None:
+    def close(self, autocommit: bool = True, *, timeout_ms: int | None = None, leave_group: bool | None = None) -> None:
         """Commit what was consumed, leave the group, and forget generation and member id.
 
         :param autocommit: whether to commit, where auto-commit is on
         :param timeout_ms: how long leaving may take; by default 5,000
+        :param leave_group: whether to tell the coordinator; None: unless the member is static
         :raises OffsetsNotCommitted: that commit failed; the group was left all the same
         """
         try:
@@ -168,7 +169,7 @@ class ConsumerCoordinator(BaseCoordinator):
                 if autocommit and self.member_id:
                     self.commit_consumed()
         finally:
-            super().close(timeout_ms=timeout_ms)
+            super().close(timeout_ms=timeout_ms, leave_group=leave_group)
             self.offsets.assigned_as = None
 
     # -- offsets ---------------------------------------------------------------------------------------------------

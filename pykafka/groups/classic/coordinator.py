@@ -110,6 +110,8 @@ class AbstractCoordinator(ABC):
         self.instance_ids: dict[str, str] = {}
         #: Whether `_on_join_prepare` was called for the present rebalance.
         self._prepared = False
+        #: Why it joins again (KIP-800), for the coordinator's log; None if the group knows.
+        self.join_reason: str | None = None
         #: The caller's deadline, of the handler's clock (s).
         self._deadline: float | None = None
         self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self.group_id}")
@@ -324,6 +326,7 @@ class AbstractCoordinator(ABC):
             group_instance_id=config["group_instance_id"],
             protocol_type=self.protocol_type(),
             protocols=protocols,
+            reason=self.join_reason,
         )
         return request, version
 
@@ -557,30 +560,32 @@ class AbstractCoordinator(ABC):
         self._learn_member_id(LEAVE_TIMEOUT_MS)
         self.connection.drop_connection()
 
-    def close(self, *, timeout_ms: int | None = None) -> None:
+    def close(self, *, timeout_ms: int | None = None, leave_group: bool | None = None) -> None:
         """End heartbeats, leave the group, and forget generation and member id; the member may join again.
 
-        A static member does not leave: the group expects it back within the session timeout.
+        By default a static member does not leave: the group expects it back within the session timeout.
 
         If a greenlet's timeout ends this call, the member leaves all the same.
 
         :param timeout_ms: how long leaving may take; by default 5,000
+        :param leave_group: whether to tell the coordinator (KIP-1092); None: unless the member is static
         """
         nothing = self.membership.state is State.UNJOINED and not self.membership.member_id and self.sender.has_ended
         if nothing and not self.connection.closing:
             self._ending.wait()  # an earlier `close` may have been cut off while the member left
             return
         self.connection.closing = True
-        self._ending.take(partial(self._close, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms))
+        leaves = self.config["group_instance_id"] is None if leave_group is None else leave_group
+        self._ending.take(partial(self._close, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms, leaves))
 
-    def _close(self, timeout_ms: int) -> None:
+    def _close(self, timeout_ms: int, leaves: bool) -> None:
         try:
             self.sender.stop()
             self._learn_member_id(timeout_ms)
             member_id = self.membership.member_id
             self._forget_membership()
             self.connection.drop_connection()  # a request to join that waits there would hold up the request to leave
-            if self.config["group_instance_id"] is None and member_id:
+            if leaves and member_id:
                 self.connection.leave_by(partial(self._leave_once, member_id), member_id, timeout_ms)
             self.connection.drop_connection()
             self.connection.coordinator = None
@@ -589,7 +594,7 @@ class AbstractCoordinator(ABC):
 
     def _leave_once(self, member_id: str, coordinator: Node, deadline: float) -> int:
         version = coordinator.api_version(wire.LeaveGroupRequest)
-        request = leave_request(self.group_id, member_id, version)
+        request = leave_request(self.group_id, member_id, version, self.config["group_instance_id"])
         response = self.connection.call(request, coordinator, deadline, version=version)
         codes = [response.error_code, *(member.error_code for member in response.members)]
         return next((code for code in codes if code), 0)

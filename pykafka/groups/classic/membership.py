@@ -35,6 +35,20 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
+#: A logger of its own, so that applications can silence it.
+advice = logging.getLogger(f"{__name__}.advice")
+ADVICE = (
+    "group %s: this member uses the classic protocol, and the brokers have the next-generation one (KIP-848), whose "
+    'rebalances do not stop the members: give the consumer protocol="auto"; to silence this line, '
+    'logging.getLogger("%s").setLevel(logging.WARNING)'
+)
+#: The mark of a client (`Cluster.kept`) that has had this advice.
+ADVISED = "next_protocol_advised"
+#: The API of the next-generation protocol, whose messages other members need not load, and the version since which it is
+#: ready for production (Kafka 4.0).
+CONSUMER_GROUP_HEARTBEAT, READY_SINCE = 68, 1
+#: The longest reason that brokers get (characters): Java's limit.
+REASON_MAX = 255
 
 #: The version of a member's metadata that has its owned partitions, their generation, and its rack.
 WHOLE_VERSION = 3
@@ -72,12 +86,13 @@ class MemberAssignors:
         self._last: tuple[Collection[TopicPartition], int] = ((), -1)
 
     def protocols(
-        self, topics: Iterable[str], rack: str = "", owned: Collection[TopicPartition] = ()
+        self, topics: Iterable[str], rack: str = "", owned: Collection[TopicPartition] = (), enforced: bool = False
     ) -> Sequence[tuple[str, bytes]]:
         """Return the name of each assignor, the best first, with the metadata that names this member's topics.
 
         :param rack: of this member; empty for none
         :param owned: the partitions that a cooperative member reads while it joins
+        :param enforced: whether to name this member's generation: metadata that changes makes the group rebalance
         """
         names = frozenset(topics)
         protocols = []
@@ -85,12 +100,13 @@ class MemberAssignors:
             subscription = assignor.metadata(names)
             if (data := assignor.user_data(*self._last)) is not None:
                 subscription.user_data = data
-            if (
-                rack or assignor.cooperative
-            ):  # librdkafka, as the leader, crashes if a cooperative member owns "unknown"
+            # librdkafka, as the leader, crashes if a cooperative member owns "unknown"
+            if rack or assignor.cooperative or enforced:
                 subscription.version, subscription.rack_id = WHOLE_VERSION, rack or None
             if owned and assignor.cooperative:
-                subscription.owned_partitions, subscription.generation_id = by_topic(owned), self._last[1]
+                subscription.owned_partitions = by_topic(owned)
+            if enforced or (owned and assignor.cooperative):
+                subscription.generation_id = self._last[1]
             protocols.append((name, bytes(subscription.get_bytes())))
         return protocols
 
@@ -320,6 +336,19 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
         stable = self.membership.state is State.STABLE and self._background is None
         return stable and change.pending is None and not change.needs_rejoin
 
+    def enforce_rebalance(self, reason: str) -> None:
+        """Make the group rebalance from the next `poll` on (KIP-568); do nothing if one is under way.
+
+        The coordinator rebalances for the leader, and for other members if their metadata has changed: so it changes.
+
+        :param reason: for the coordinator's log
+        """
+        if self._subscription is None or not self.is_stable:
+            return
+        self.join_reason = reason[:REASON_MAX]
+        self._change.needs_rejoin = True
+        self._wake_hooks()
+
     # -- taking part -----------------------------------------------------------------------------------------------------
 
     def _poll(self, deadline: float | None) -> None:
@@ -466,7 +495,8 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
         change = self._change
         change.needs_rejoin = False
         owned = change.assignment if change.cooperative else ()
-        return self._assignors.protocols(self._joined_for, self.config["client_rack"], owned)
+        enforced = self.join_reason is not None
+        return self._assignors.protocols(self._joined_for, self.config["client_rack"], owned, enforced)
 
     def _on_join_prepare(self, generation: int, member_id: str) -> None:
         self._change.prepare(self.topics)
@@ -480,7 +510,20 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
         pending = frozenset(self._assignors.accept(protocol, member_assignment, generation, self._joined_for))
         self.identity.generation_id, self.identity.member_id = generation, member_id
         self._change.pending = pending
+        self.join_reason = None
+        if ADVISED not in self._cluster.kept:
+            self._advise()
         log.info("group %s: the assignment of generation %d: %s", self.group_id, generation, sorted(pending))
+
+    def _advise(self) -> None:
+        """Log once a client that its brokers have the next protocol (KIP-1274), unless "auto" has chosen this one."""
+        coordinator = self.connection.coordinator
+        if coordinator is None or "chosen" in self.config:
+            return
+        self._cluster.kept[ADVISED] = True
+        ranges = coordinator.versions.found or {}
+        if ranges.get(CONSUMER_GROUP_HEARTBEAT, (0, 0))[1] >= READY_SINCE:
+            advice.info(ADVICE, self.group_id, advice.name)
 
     # -- metadata --------------------------------------------------------------------------------------------------------
 

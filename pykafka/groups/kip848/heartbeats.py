@@ -173,9 +173,17 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
         """Whether the coordinator may have this member: it is one, or an answer to its joining has not come."""
         return self.membership.state is State.MEMBER or self._joined < self.joins
 
-    def leaving(self, target: ConsumerGroupTarget) -> wire.ConsumerGroupHeartbeatRequest:
-        """Return the request by which the member leaves; the group expects a static one back."""
-        return _request(target, self.membership.member_id, LEAVES if target.instance_id is None else PAUSES)
+    def leaving(
+        self, target: ConsumerGroupTarget, leave_group: bool | None
+    ) -> wire.ConsumerGroupHeartbeatRequest | None:
+        """Return the request by which the member leaves, or a static one pauses; None: it ends without one.
+
+        :param leave_group: whether it leaves (KIP-1092); None: unless it is static
+        """
+        is_static = target.instance_id is not None
+        if leave_group is False and not is_static:  # the session times out instead: a pause is for static members
+            return None
+        return _request(target, self.membership.member_id, PAUSES if is_static and not leave_group else LEAVES)
 
     def _after_fork(self) -> None:
         super()._after_fork()

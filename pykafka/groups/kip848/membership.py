@@ -468,26 +468,30 @@ class ConsumerGroupMembership(PolledMembership):
         self.changed.set()
         self.connection.drop_connection()
 
-    def close(self, *, timeout_ms: int | None = None) -> None:
+    def close(self, *, timeout_ms: int | None = None, leave_group: bool | None = None) -> None:
         """End heartbeats, and leave the group; the group expects a static member back within the session timeout.
 
         If a greenlet's timeout ends this call, the member leaves all the same.
 
         :param timeout_ms: how long leaving may take; by default 5,000
+        :param leave_group: whether to tell the coordinator (KIP-1092); None: unless the member is static
         """
         if self.heartbeats.has_ended and not self.connection.closing:
             self._ending.wait()
             return
         self.connection.closing = True
-        self._ending.take(partial(self._close, self.heartbeats, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms))
+        within_ms = LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms
+        self._ending.take(partial(self._close, self.heartbeats, within_ms, leave_group))
 
-    def _close(self, heartbeats: ConsumerGroupHeartbeats, timeout_ms: int) -> None:
+    def _close(self, heartbeats: ConsumerGroupHeartbeats, timeout_ms: int, leave_group: bool | None) -> None:
         try:
             target = heartbeats.target
             heartbeats.stop()
             if target is not None and heartbeats.may_be_member:
-                request = heartbeats.leaving(target)
-                self.connection.leave_by(partial(self._leave_once, request, target.version), self.member_id, timeout_ms)
+                request = heartbeats.leaving(target, leave_group)
+                leave = partial(self._leave_once, request, target.version)
+                if request is not None:
+                    self.connection.leave_by(leave, self.member_id, timeout_ms)
             self.connection.drop_connection()
             self.connection.coordinator = None
         finally:

@@ -155,6 +155,26 @@ def test_files_of_the_client(fleet: Fleet, tmp_path: Path, kind: str, fault: str
             running.stop()
 
 
+@pytest.mark.later("gevent")
+def test_the_application_names_other_files(fleet: Fleet, tmp_path: Path, kind: str) -> None:
+    """A certificate of an authority that the broker does not know, and then one that it does, at another path."""
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    good.mkdir()
+    bad.mkdir()
+    known, config = fleet.certify_client(good), fleet.certify_client(bad)
+    with CuttingProxy(fleet.ports("SASL_SSL")[0]) as proxy:
+        handler = detour(kind, {fleet.ports("SASL_SSL")[0]: proxy.port})
+        with connected(fleet, handler, config) as client:
+            running = Running(client)
+            fleet.make_authority()[0].sign(bad, "client")
+            proxy.cut()
+            running.says("TlsError", "client certificate")
+            client.set_credentials(tls=known)
+            running.works()
+            assert client.cluster.ssl_config is known
+            running.stop()
+
+
 @pytest.mark.parametrize(
     ("workers", "fault", "texts"),
     [

@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from pykafka import KafkaClient
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
-from pykafka.security import OAuthBearer, OidcClientCredentials
+from pykafka.security import OAuthBearer, OidcClientCredentials, OidcJwtBearer, SignedAssertion
 from tests.brokers import KafkaCluster
+from tests.brokers.tokens import AUDIENCE, ISSUER
 from tests.support.logins import log_in
+from tests.support.signing_keys import Key
 from tests.support.token_endpoint import TokenEndpoint
 from tests.support.topics import create_topic
 from tests.support.waiting import until
@@ -131,3 +134,72 @@ def test_an_old_token_serves_while_the_endpoint_is_down(
         with topic.get_sync_producer() as producer:
             producer.produce(b"two")
     assert len(token_endpoint.given) >= 2
+
+
+# -- assertions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.later("gevent")
+def test_what_is_signed_here_is_taken_by_the_broker(secure_kafka: KafkaCluster, handler: Handler) -> None:
+    """Java's library checks signature, times, issuer and audience: with the key of its issuer, an assertion is a token."""
+    sign = SignedAssertion(
+        secure_kafka.directory / "issuer.key",
+        issuer=ISSUER,
+        subject="alice",
+        audience=AUDIENCE,
+        jti=True,
+        claims={"scope": "kafka"},
+        headers={"kid": secure_kafka.token_key.name},
+    )
+    with client_of(secure_kafka, handler, OAuthBearer(sign)) as client:
+        client.update_cluster()
+    stranger = SignedAssertion(
+        secure_kafka.directory / "issuer.key",
+        issuer=ISSUER,
+        subject="alice",
+        audience="others",
+        claims={"scope": "kafka"},
+    )
+    with pytest.raises(KafkaException, match="SaslAuthenticationFailed|refuses"):
+        client_of(secure_kafka, handler, OAuthBearer(stranger))
+
+
+@pytest.mark.parametrize("grant", ["jwt-bearer", "client_credentials"])
+@pytest.mark.later("gevent-jwt", "threads-client")
+def test_a_key_that_is_replaced_under_load(
+    secure_kafka: KafkaCluster, token_endpoint: TokenEndpoint, handler: Handler, tmp_path: Path, grant: str
+) -> None:
+    """Each token of five seconds has an assertion of its own, by the key that is in the file then."""
+    key = Key(tmp_path / "key.pem", passphrase="walls")
+    token_endpoint.public_key, token_endpoint.lifetime_s = key.public, 5
+    assertion = SignedAssertion(
+        key.path,
+        passphrase="walls",
+        issuer=token_endpoint.client_id,
+        subject=token_endpoint.client_id,
+        audience=token_endpoint.url,
+        jti=True,
+    )
+    source = (
+        OidcJwtBearer(token_endpoint.url, assertion, scope="kafka")
+        if grant == "jwt-bearer"
+        else OidcClientCredentials(token_endpoint.url, token_endpoint.client_id, assertion=assertion, scope="kafka")
+    )
+    produced = 0
+    with client_of(secure_kafka, handler, OAuthBearer(source)) as client:
+        topic = create_topic(client).name
+        with client.producer(linger_ms=1) as producer:
+            for _ in range(2):
+                given, end = len(token_endpoint.given), time.monotonic() + 30
+                while len(token_endpoint.given) < given + 2:
+                    assert time.monotonic() < end
+                    producer.produce(topic, b"%d" % produced, partition=0).get(20)
+                    produced += 1
+                    handler.sleep(0.05)
+                key.replace()
+                token_endpoint.public_key = key.public
+        with client.consumer(topic, consumer_timeout_ms=5000) as consumer:
+            assert [record.value for record in itertools.islice(consumer, produced)] == [
+                b"%d" % number for number in range(produced)
+            ]
+    assert len(token_endpoint.assertions) >= 4

@@ -251,6 +251,10 @@ _ENDPOINT = {
     "sasl.oauthbearer.client.id": "a",
     "sasl.oauthbearer.client.secret": SECRET,
 }
+_KEY = {"sasl.oauthbearer.assertion.private.key.file": "/key.pem"}
+_KEYS = {**_KEY, "sasl.oauthbearer.assertion.private.key.pem": SECRET}
+_CLASSES = "org.apache.kafka.common.security.oauthbearer."
+_BEARER = {"sasl.oauthbearer.jwt.retriever.class": f"{_CLASSES}JwtBearerJwtRetriever"}
 _UNCHECKED = ssl.create_default_context()
 _UNCHECKED.check_hostname = False
 
@@ -273,7 +277,37 @@ _UNCHECKED.check_hostname = False
             {**_TOKENS, **_ENDPOINT, "https.ca.pem": "x", "https.ca.location": "y"},
             "https.ca.location and https.ca.pem say",
         ),
-        ({**_TOKENS, "sasl.oauthbearer.assertion.private.key.file": "x"}, "not by assertions"),
+        ({**_TOKENS, "sasl.oauthbearer.assertion.private.key.file": "x"}, "needs sasl.oauthbearer.token.endpoint.url"),
+        ({**_TOKENS, **_ENDPOINT, "sasl.oauthbearer.assertion.claim.iss": "x"}, "claim.iss needs .*private.key.file"),
+        (
+            {**_TOKENS, **_ENDPOINT, **_KEYS},
+            "assertion.private.key.file and sasl.oauthbearer.assertion.private.key.pem say the same",
+        ),
+        (
+            {**_TOKENS, **_ENDPOINT, **_KEY, "sasl.oauthbearer.assertion.algorithm": "HS256"},
+            "algorithm must be one of RS256",
+        ),
+        (
+            {**_TOKENS, **_ENDPOINT, **_KEY, "sasl.oauthbearer.assertion.claim.exp.seconds": "soon"},
+            "claim.exp.seconds must be a whole number",
+        ),
+        (
+            {**_TOKENS, **_ENDPOINT, **_KEY, "sasl.oauthbearer.assertion.claim.jti.include": "perhaps"},
+            "jti.include must be true or false",
+        ),
+        (
+            {**_TOKENS, **_ENDPOINT, "sasl.oauthbearer.grant.type": "urn:ietf:params:oauth:grant-type:jwt-bearer"},
+            "the grant jwt-bearer needs sasl.oauthbearer.assertion.private.key.file",
+        ),
+        (
+            {**_TOKENS, **_ENDPOINT, **_KEY, **_BEARER, "sasl.oauthbearer.grant.type": "client_credentials"},
+            "name two grants",
+        ),
+        ({**_TOKENS, **_ENDPOINT, **_KEY, "sasl.oauthbearer.grant.type": "password"}, "grant.type must be one of"),
+        (
+            {**_TOKENS, **_ENDPOINT, "sasl.oauthbearer.jwt.retriever.class": f"{_CLASSES}FileJwtRetriever"},
+            "must begin with file:",
+        ),
         (
             {"security.protocol": "SSL", "ssl_context": _UNCHECKED, "ssl.cafile": "x"},
             "own certificates: remove ssl.cafile",

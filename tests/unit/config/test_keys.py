@@ -192,6 +192,12 @@ _OIDC = {
 _JAVA_OIDC = {
     key.replace("oauthbearer.client", "oauthbearer.client.credentials.client"): value for key, value in _OIDC.items()
 }
+#: Without a secret.
+_ASSERTION = {
+    "sasl.mechanism": "OAUTHBEARER",
+    URL: "https://idp.example/token",
+    "sasl.oauthbearer.assertion.private.key.file": "/k.pem",
+}
 _CALLBACK = {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": _token}
 _KERBEROS = {"sasl.mechanism": "GSSAPI"}
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -224,6 +230,24 @@ CREDENTIALS: dict[str, tuple[dict[str, Any], Any]] = {
         {"sasl.mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": lambda: "t"},
         lambda: "u",
     ),
+    "sasl.oauthbearer.grant.type": (_ASSERTION, "urn:ietf:params:oauth:grant-type:jwt-bearer"),
+    "sasl.oauthbearer.jwt.retriever.class": (
+        _ASSERTION,
+        "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever",
+    ),
+    "sasl.oauthbearer.assertion.file": (_JAVA_OIDC, "/a.jwt"),
+    "sasl.oauthbearer.assertion.private.key.file": (_JAVA_OIDC, "/key.pem"),
+    "sasl.oauthbearer.assertion.private.key.pem": (_JAVA_OIDC, "-----BEGIN PRIVATE KEY-----"),
+    "sasl.oauthbearer.assertion.private.key.passphrase": (_ASSERTION, SECRET),
+    "sasl.oauthbearer.assertion.algorithm": (_ASSERTION, "ES256"),
+    "sasl.oauthbearer.assertion.template.file": (_ASSERTION, "/template.json"),
+    "sasl.oauthbearer.assertion.jwt.template.file": (_ASSERTION, "/template.json"),
+    "sasl.oauthbearer.assertion.claim.aud": (_ASSERTION, "other"),
+    "sasl.oauthbearer.assertion.claim.iss": (_ASSERTION, "other"),
+    "sasl.oauthbearer.assertion.claim.sub": (_ASSERTION, "other"),
+    "sasl.oauthbearer.assertion.claim.exp.seconds": (_ASSERTION, "10"),
+    "sasl.oauthbearer.assertion.claim.nbf.seconds": (_ASSERTION, 10),
+    "sasl.oauthbearer.assertion.claim.jti.include": (_ASSERTION, "true"),
     "sasl.kerberos.service.name": (_KERBEROS, "other"),
     "sasl.kerberos.domain.name": (_KERBEROS, "host.example"),
     "sasl.kerberos.principal": (_KERBEROS, "me@EXAMPLE"),
