@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = "[gevent,embedded]"
 QUIET = ("--quiet", "--disable-pip-version-check")
-SBOM = "pykafka.cdx.json"
+SBOM = "sbom.cdx.json"
 
 #: Run in each environment, far from the checkout.
 ROUND_TRIP = ROOT / "tools" / "round_trip.py"

@@ -30,7 +30,7 @@ def shown(language: str) -> str:
     page = (ROOT / "docs/spark.md").read_text()
     section = page.partition("\n## Declarative Pipelines\n")[2].partition("\n## ")[0]
     if language == "python":
-        return re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)[0]
+        return str(re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)[0])
     return dedent(re.findall(r"^    name: flights\n(?:    .*\n)+", section, re.MULTILINE)[0])
 
 
