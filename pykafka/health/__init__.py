@@ -117,7 +117,7 @@ class Viewed:
 
 
 class EngineHealth(Viewed):
-    """What reports and the watch ask of a producer or consumer with an engine."""
+    """A producer or consumer with an engine, as reports and the watch ask it."""
 
     _engine: Any
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Stalled(NamedTuple):
-    """What stands still: a partition of a consumer, the oldest message of a producer, or a consumer or producer as a whole.
+    """A stall: of a partition of a consumer, of the oldest message of a producer, or a consumer or producer as a whole.
 
     :param subject: the consumer or producer, as logs name it
     :param topic: its topic; "" if it stands still as a whole

@@ -18,6 +18,8 @@ from pykafka.exceptions import WorkerNotStartedError
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.native import NativeHandler
 from pykafka.handlers.whereabouts import Hold, HoldProbe
+from pykafka.health.consumers import ConsumerView
+from pykafka.health.producers import ProducerView
 from pykafka.health.view import Held, Stalled
 from pykafka.metrics.listener import HELD, MOVES, STALLED
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: The views of most clients, loaded with this module: a consumer that joins need not. Others come as `watching` asks for them.
+VIEWS = ConsumerView, ProducerView
 #: How often the worker looks (s).
 PERIOD_S = 1.0
 #: How often if there is no hub or loop to look at (s), and stalls are reported after half a minute.

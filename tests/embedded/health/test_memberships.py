@@ -1,4 +1,4 @@
-"""What keeps a member out of its group: the group's own answer comes first, and a rebalance that lasts is a problem."""
+"""Reasons that keep a member out of its group: the group's own answer comes first, and a rebalance that lasts is a problem."""
 
 from __future__ import annotations
 
