@@ -51,17 +51,16 @@ cdef class PartRecorder(ClientListener):
     @cython.locals(topic=TopicSensors, count=Py_ssize_t, size=Py_ssize_t, records=Py_ssize_t, created=double, wire=list)
     cpdef on_send(self, batches, double now)
 
-    @cython.locals(topic=TopicSensors, created=double)
+    @cython.locals(created=double)
     cpdef on_batch(self, batch, error, double now)
 
-    @cython.locals(topic=TopicSensors)
     cpdef on_retry(self, batch, error)
-    cdef _count(self, dict counts, kind, batch, error, double now)
+    cdef TopicSensors _count(self, dict counts, kind, batch, error, double now)
 
     @cython.locals(sensors=TopicSensors)
     cpdef on_records(self, topic, int partition, Py_ssize_t records, Py_ssize_t nbytes, double now)
 
-    cdef TopicSensors _topic(self, name, double now)
+    cdef _tidy(self, double now)
 
 
 cdef class Recorder(PartRecorder):
@@ -70,4 +69,3 @@ cdef class Recorder(PartRecorder):
     cdef readonly object parts
     cdef dict _named
     cdef object _recorders
-    cdef PartRecorder _make(self, tuple about)

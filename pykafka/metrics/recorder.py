@@ -140,7 +140,9 @@ class PartRecorder(ClientListener):
             size = batch.header_bytes + len(wire[len(wire) - 1])
             topic = self.topics.get(batch.topic)
             if topic is None:
-                topic = self._topic(batch.topic, now)
+                if len(self.topics) >= self._tidy_at:
+                    self._tidy(now)
+                topic = self.topics.setdefault(batch.topic, TopicSensors())
             topic.records.record(count, now)
             topic.bytes.record(batch.builder.size, now)
             topic.wire_bytes.record(size, now)
@@ -155,18 +157,15 @@ class PartRecorder(ClientListener):
         if error is None:
             self.delivered.record((now - created) * 1000, now)
             return
-        topic = self._topic(batch.topic, now)
-        topic.errors.record(batch.count, now)
-        self._count(self.errors, FAILED, batch, error, now)
+        self._count(self.errors, FAILED, batch, error, now).errors.record(batch.count, now)
 
     def on_retry(self, batch: Any, error: KafkaException) -> None:
         """Count a batch that is sent again, by the error."""
         now = self._now()
-        topic = self._topic(batch.topic, now)
-        topic.retries.record(batch.count, now)
-        self._count(self.retries, RETRY, batch, error, now)
+        self._count(self.retries, RETRY, batch, error, now).retries.record(batch.count, now)
 
-    def _count(self, counts: dict[str, int], kind: str, batch: Any, error: KafkaException, now: float) -> None:
+    def _count(self, counts: dict[str, int], kind: str, batch: Any, error: KafkaException, now: float) -> TopicSensors:
+        """Count a batch by its error, and return what was counted of its topic."""
         name = type(error).__name__
         if name not in counts and len(counts) >= ERRORS_MAX:
             name = "other"
@@ -174,24 +173,27 @@ class PartRecorder(ClientListener):
         if self._keep is not None:
             text = f"{type(error).__name__}: {error}"
             self._keep((now, kind, f"{batch.topic}/{batch.partition_id}", 0.0, text[:DETAIL_MAX]))
+        if len(self.topics) >= self._tidy_at:
+            self._tidy(now)
+        return self.topics.setdefault(batch.topic, TopicSensors())
 
     def on_records(self, topic: str, partition: int, records: int, nbytes: int, now: float) -> None:
         """Count records of a partition."""
         sensors = self.topics.get(topic)
         if sensors is None:
-            sensors = self._topic(topic, now)
+            if len(self.topics) >= self._tidy_at:
+                self._tidy(now)
+            sensors = self.topics.setdefault(topic, TopicSensors())
         sensors.records.record(records, now)
         sensors.bytes.record(nbytes, now)
 
-    def _topic(self, name: str, now: float) -> TopicSensors:
-        """Return what was counted of a topic; for a new one, leave those that are idle, now and then."""
-        if name not in self.topics and len(self.topics) >= self._tidy_at:
-            for idle, sensors in list(self.topics.items()):
-                if now - sensors.last >= TOPIC_IDLE_S:
-                    self.topics.pop(idle, None)
-                    self.left.take_over(sensors)
-            self._tidy_at = max(2 * len(self.topics), TOPICS_KEPT)
-        return self.topics.setdefault(name, TopicSensors())
+    def _tidy(self, now: float) -> None:
+        """Leave the topics that are idle, now and then, before another one comes."""
+        for name, sensors in list(self.topics.items()):
+            if now - sensors.last >= TOPIC_IDLE_S:
+                self.topics.pop(name, None)
+                self.left.take_over(sensors)
+        self._tidy_at = max(2 * len(self.topics), TOPICS_KEPT)
 
 
 class Recorder(PartRecorder):
@@ -241,15 +243,17 @@ class Recorder(PartRecorder):
     ) -> ClientListener:
         """Return the recorder of a part. One that comes under the name of an earlier part goes on counting: no total falls."""
         if kind == CONNECTION:
-            made = self.connections.get(about)
-            if made is None:
-                made = self.connections.setdefault(about, self._make(about))
-            return made
+            known = self.connections.get(about)
+            if known is not None:
+                return known
         # Unless another part has come under its name since.
-        if isinstance(before, PartRecorder) and source is not None and self._named.get(before.name) is before:
+        elif isinstance(before, PartRecorder) and source is not None and self._named.get(before.name) is before:
             self.parts[before.name] = source
             return before
-        made, number = self._make(about), 1
+        made, number = PartRecorder(self._now, self.flight, about), 1
+        self._recorders.add(made)
+        if kind == CONNECTION:
+            return self.connections.setdefault(about, made)
         name = f"{about[0]}-{kind}-{number}"
         while source is not None and self.parts.setdefault(name, source) is not source:
             number += 1
@@ -260,9 +264,4 @@ class Recorder(PartRecorder):
             if earlier is not None:
                 made.go_on(earlier)
             self._named[name] = made
-        return made
-
-    def _make(self, about: tuple[Any, ...]) -> PartRecorder:
-        made = PartRecorder(self._now, self.flight, about)
-        self._recorders.add(made)
         return made
