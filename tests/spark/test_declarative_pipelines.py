@@ -29,9 +29,10 @@ def shown(language: str) -> str:
     """Return the block of docs/spark.md about declarative pipelines."""
     page = (ROOT / "docs/spark.md").read_text()
     section = page.partition("\n## Declarative Pipelines\n")[2].partition("\n## ")[0]
-    if language == "python":
-        return re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)[0]
-    return dedent(re.findall(r"^    name: flights\n(?:    .*\n)+", section, re.MULTILINE)[0])
+    pattern = r"^```python\n(.*?)^```" if language == "python" else r"^(    name: flights\n(?:    .*\n)+)"
+    found = re.search(pattern, section, re.MULTILINE | re.DOTALL if language == "python" else re.MULTILINE)
+    assert found is not None
+    return dedent(found[1])
 
 
 def run(project: Path) -> None:
