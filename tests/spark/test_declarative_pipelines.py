@@ -22,6 +22,8 @@ pytestmark = [
     *(pytest.mark.matrix, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)),
     pytest.mark.usefixtures("quick_spark"),
 ]
+#: As the page shows it: Spark's own catalog ends with the run.
+CATALOG = ("--conf", "spark.sql.catalogImplementation=hive")
 SCHEMA = record("Flight", carrier="string", delay="int")
 
 
@@ -45,7 +47,15 @@ def run(project: Path) -> None:
         "PATH": os.pathsep.join([str(binaries), os.environ["PATH"]]),
     }
     done = subprocess.run(
-        [str(binaries / "spark-pipelines"), "run", "--spec", "spark-pipeline.yml", "--conf", "spark.ui.enabled=false"],
+        [
+            str(binaries / "spark-pipelines"),
+            "run",
+            "--spec",
+            "spark-pipeline.yml",
+            *CATALOG,
+            "--conf",
+            "spark.ui.enabled=false",
+        ],
         env=environment,
         cwd=project,
         capture_output=True,
