@@ -22,6 +22,8 @@ pytestmark = [
     *(pytest.mark.matrix, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)),
     pytest.mark.usefixtures("quick_spark"),
 ]
+#: As the page shows it: Spark's own catalog ends with the run.
+CATALOG = ("--conf", "spark.sql.catalogImplementation=hive")
 SCHEMA = record("Flight", carrier="string", delay="int")
 
 
@@ -29,9 +31,10 @@ def shown(language: str) -> str:
     """Return the block of docs/spark.md about declarative pipelines."""
     page = (ROOT / "docs/spark.md").read_text()
     section = page.partition("\n## Declarative Pipelines\n")[2].partition("\n## ")[0]
-    if language == "python":
-        return str(re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)[0])
-    return dedent(re.findall(r"^    name: flights\n(?:    .*\n)+", section, re.MULTILINE)[0])
+    pattern = r"^```python\n(.*?)^```" if language == "python" else r"^(    name: flights\n(?:    .*\n)+)"
+    found = re.search(pattern, section, re.MULTILINE | re.DOTALL if language == "python" else re.MULTILINE)
+    assert found is not None
+    return dedent(found[1])
 
 
 def run(project: Path) -> None:
@@ -44,7 +47,15 @@ def run(project: Path) -> None:
         "PATH": os.pathsep.join([str(binaries), os.environ["PATH"]]),
     }
     done = subprocess.run(
-        [str(binaries / "spark-pipelines"), "run", "--spec", "spark-pipeline.yml", "--conf", "spark.ui.enabled=false"],
+        [
+            str(binaries / "spark-pipelines"),
+            "run",
+            "--spec",
+            "spark-pipeline.yml",
+            *CATALOG,
+            "--conf",
+            "spark.ui.enabled=false",
+        ],
         env=environment,
         cwd=project,
         capture_output=True,
