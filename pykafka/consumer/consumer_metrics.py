@@ -116,9 +116,10 @@ def _add_partitions(reading: Reading, engine: Assignment) -> None:
         if lag.seconds is not None:
             reading.add(FETCH, "records-lag-seconds", lag.seconds, tags)
             seconds.append(lag.seconds)
-        if engine.progress is not None and lag.records is not None:
-            still = engine.progress.still_for(key, reading.now) if lag.records else 0.0
-            reading.add(FETCH, "still-seconds", still, tags)
+        if lag.records == 0:
+            reading.add(FETCH, "still-seconds", 0.0, tags)
+        elif engine.progress is not None:  # else nothing has looked since when, as with stall_report_ms=0
+            reading.add(FETCH, "still-seconds", engine.progress.still_for(key, reading.now), tags)
         trouble = owned.trouble_since
         reading.add(FETCH, "failing-seconds", 0.0 if trouble is None else max(reading.now - trouble, 0.0), tags)
         if owned.log_start_offset >= 0 and owned.position >= 0:

@@ -62,13 +62,22 @@ def test_queries_of_the_dashboards_name_what_a_client_has(
     parts = work(client, cluster)
     labels = labels_of(registry.collect())
     assert labels["kafka_client_producer_topic_record_send_total"] == {"client_id", "topic"}
-    # Errors that have not happened have no name yet.
-    known = {name: labels.get(name, {"client_id", "error"}) for name in (*labels, *ERRORS)}
+    # Errors and stalls that have not happened have no name yet.
+    known = {
+        **{key: {"client_id", "error"} for key in ERRORS},
+        **{key: {"client_id", "reason"} for key in STALLS},
+        **labels,
+    }
     assert [mistake for query in queries() for mistake in query.mistakes(known)] == []
     assert b"# EOF" not in generate_latest(registry)
     del parts
 
 
+STALLS = tuple(
+    f"kafka_client_{kind}_{name}"
+    for kind in ("producer", "consumer")
+    for name in ("stalled_partitions", "stalls_total")
+)
 ERRORS = ("kafka_client_producer_error_record_error_total", "kafka_client_producer_error_record_retry_total")
 
 
