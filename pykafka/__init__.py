@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pykafka import compiled
 from pykafka._version import __version__ as __version__
+
+if os.name == "nt":
+    raise ImportError(
+        "PyKafka does not run on Windows, which has no poll(), sendmsg() and fork(): use WSL 2 or a Linux container "
+        "(docs/installing.md says what a port would take)",
+        name="pykafka",
+    )
 
 compiled.install()
 

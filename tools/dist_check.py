@@ -1,12 +1,15 @@
 """Build wheel and sdist, install both into clean environments, and run a round trip with each, compiled and pure.
 
+dist/ then has both, SHA256SUMS, the dependencies of a default install (CycloneDX), and dist/simple, an index for pip and uv.
 On Linux, auditwheel gives the wheel the tag of the oldest C library that it runs with (manylinux): an index takes no other,
 and the wheel then installs on other distributions.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,6 +20,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = "[gevent,embedded]"
+QUIET = ("--quiet", "--disable-pip-version-check")
+SBOM = "pykafka.cdx.json"
 
 #: Run in each environment, far from the checkout.
 ROUND_TRIP = ROOT / "tools" / "round_trip.py"
@@ -86,11 +91,65 @@ def try_out(what: Path, name: str, scratch: Path, modes: tuple[str, ...], **buil
     venv.create(home, with_pip=True)
     python = home / "bin" / "python"
     print(f"dist: {what.name} into a clean environment ({name})", flush=True)
-    quiet = ("--quiet", "--disable-pip-version-check")
-    run(python, "-m", "pip", "install", *quiet, f"{what}{EXTRAS}", where=scratch, **build_environment)
+    run(python, "-m", "pip", "install", *QUIET, f"{what}{EXTRAS}", where=scratch, **build_environment)
     for mode in modes:
         pure = {"PYKAFKA_PURE_PYTHON": "1"} if mode == "pure" else {}
         print(run(python, "-P", ROUND_TRIP, mode, where=scratch, **pure), end="", flush=True)
+
+
+def list_dependencies(index: Path, scratch: Path) -> None:
+    """Install from the index by name, as users of it do, and write what that installs as a CycloneDX SBOM."""
+    home = scratch / "default"
+    venv.create(home, with_pip=True)
+    python = home / "bin" / "python"
+    print("dist: pykafka from dist/simple into a clean environment", flush=True)
+    run(
+        python,
+        "-m",
+        "pip",
+        "install",
+        *QUIET,
+        "--extra-index-url",
+        index.as_uri(),
+        "pykafka>=3.0.0.dev0",
+        where=scratch,
+    )
+    run(python, "-m", "pip", "uninstall", *QUIET, "--yes", "setuptools", where=scratch)
+    sbom = index.parent / SBOM
+    options = ("--mc-type", "library", "--output-reproducible", "--output-file", sbom)
+    run(sys.executable, "-m", "cyclonedx_py", "environment", *options, python, where=scratch)
+
+
+def write_index(folder: Path) -> Path:
+    """Write simple/ (PEP 503) beside the distributions of a folder, with their checksums; return it.
+
+    A web server can offer it, and `file://` works too.
+    """
+    page = folder / "simple" / "pykafka" / "index.html"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    links = [
+        f'<a href="../../{path.name}#sha256={checksum(path)}" data-requires-python="&gt;=3.11">{path.name}</a><br>'
+        for path in distributions(folder)
+    ]
+    page.write_text("<!DOCTYPE html>\n<title>pykafka</title>\n" + "\n".join(links) + "\n")
+    (folder / "simple" / "index.html").write_text('<!DOCTYPE html>\n<a href="pykafka/">pykafka</a>\n')
+    return folder / "simple"
+
+
+def write_checksums(folder: Path) -> None:
+    """Write SHA256SUMS, which `sha256sum --check` reads."""
+    paths = (*distributions(folder), folder / SBOM)
+    (folder / "SHA256SUMS").write_text("".join(f"{checksum(path)}  {path.name}\n" for path in paths))
+
+
+def distributions(folder: Path) -> list[Path]:
+    """Return the wheels and sdists in a folder, in order of their names."""
+    return sorted((*folder.glob("pykafka-*.whl"), *folder.glob("pykafka-*.tar.gz")))
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def main() -> None:
@@ -106,10 +165,13 @@ def main() -> None:
         try_out(wheel, "wheel", scratch, ("compiled", "pure"))
         try_out(sdist, "sdist-compiled", scratch, ("compiled",), PYKAFKA_COMPILED="1")
         try_out(sdist, "sdist-pure", scratch, ("pure",), PYKAFKA_PURE_PYTHON="1")
-        (ROOT / "dist").mkdir(exist_ok=True)
+        dist = ROOT / "dist"
+        dist.mkdir(exist_ok=True)
         for path in (wheel, sdist):
-            path.replace(ROOT / "dist" / path.name)
-            print(f"dist: dist/{path.name}")
+            shutil.move(path, dist / path.name)
+        list_dependencies(write_index(dist), scratch)
+        write_checksums(dist)
+        print(*(f"dist: dist/{path.name}" for path in sorted(dist.iterdir())), sep="\n")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pykafka.cli.changes import create_topic
 from pykafka.cli.diagnosis import FAILED, NOTE, OK, Examination, Finding
 from pykafka.cli.exit_status import Status
 from pykafka.cli.options import HOSTS, Session, json_option
+from pykafka.copies import copies
 from pykafka.exceptions import KafkaException
 from pykafka.network.addresses import parse_hosts
 
@@ -77,6 +78,7 @@ def round_trip(client: KafkaClient, hosts: str, topic: str, create: bool, timeou
 def doctor(ctx: click.Context, host: str | None, topic: str | None, create: bool, as_json: bool) -> None:
     """Diagnose connectivity to a cluster.
 
+    Several copies of PyKafka on the path are noted first, as they hide each other.
     HOST is host:port of some brokers; by default those of --broker, or those in --zookeeper. Each address goes through DNS,
     TCP, TLS (with --tls), ApiVersions and Metadata, then so does every address that the brokers advertise. With
     --topic, one message makes a round trip. Exit status: 0 without problems, 3 if no broker answers, else 1.
@@ -102,6 +104,7 @@ def doctor(ctx: click.Context, host: str | None, topic: str | None, create: bool
 
 
 def _all(session: Session, examination: Examination, hosts: str, topic: str | None, create: bool) -> Iterator[Finding]:
+    yield from _copies(hosts)
     well = True
     for finding in examination.run(parse_hosts(hosts)):
         well = well and finding.result != FAILED
@@ -111,6 +114,14 @@ def _all(session: Session, examination: Examination, hosts: str, topic: str | No
     if topic and examination.reached:
         with session.client(hosts) as client:
             yield from round_trip(client, hosts, topic, create, session.socket_timeout_ms)
+
+
+def _copies(hosts: str) -> Iterator[Finding]:
+    """Yield each copy of the package if there are several: PyKafka 2 has the same name."""
+    found = copies()
+    if len(found) > 1:
+        for copy in found:
+            yield Finding(hosts, "Package", NOTE, f"{copy}; docs/installing.md says how to keep one")
 
 
 def _internal(session: Session, hosts: str) -> Iterator[Finding]:

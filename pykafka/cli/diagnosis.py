@@ -94,7 +94,7 @@ class Finding(NamedTuple):
     """The result of one step.
 
     :param host: "host:port" as given, or as a broker advertises it
-    :param step: DNS, TCP, PROXY, TLS, SASL, ApiVersions, Metadata, Advertised, Internal, Create, Produce or Fetch
+    :param step: Package, DNS, TCP, PROXY, TLS, SASL, ApiVersions, Metadata, Advertised, Internal, Create, Produce or Fetch
     :param result: "ok"; "FAILED"; "note" for a failure that does not block clients
     :param detail: the result, or the problem and its remedy
     :param ms: the duration

@@ -112,7 +112,8 @@ def wrong_python(arguments: list[str]) -> str | None:
 
 def wrong_pip(arguments: list[str]) -> str | None:
     for one in arguments:
-        if re.match(r"pykafka(\[|$|[=<>~])", one):
+        # A lower bound that PyKafka 2 does not reach is safe.
+        if re.match(r"pykafka(\[|$|[=<>~])", one) and ">=3" not in one:
             return "that installs PyKafka 2, another product"
         extras = re.search(r"\[([\w,]+)\]$", one)
         if extras and re.match(r"\.\[|dist/|X\[", one) and not set(extras[1].split(",")) <= EXTRAS:

@@ -248,3 +248,9 @@ print(json.dumps([name for name in extras if name in sys.modules]))
 """
     # Nobody pays for what he does not use.
     assert json.loads(run(script)) == []
+
+
+def test_windows_is_refused_in_one_sentence() -> None:
+    said = run("import os\nos.name = 'nt'\ntry:\n    import pykafka\nexcept ImportError as error:\n    print(error)\n")
+    assert said.startswith("PyKafka does not run on Windows, which has no poll()")
+    assert said.count("\n") == 1

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+import pykafka
 from pykafka import KafkaClient
 from pykafka.cli.app import tools
 from pykafka.cli.diagnosis import Examination, judge_advertised
@@ -55,6 +57,19 @@ def test_all_is_well() -> None:
     assert failures(findings) == []
     assert "FAILED" not in text
     assert "Metadata" in text
+
+
+def test_several_copies_on_the_path_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pykafka").mkdir()
+    (tmp_path / "pykafka" / "__init__.py").write_text("__version__ = '2.8.0'\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with ScriptedBroker() as broker:
+        status, findings = doctor(broker.hosts)
+    assert status == Status.OK
+    noted = [(finding["result"], finding["detail"]) for finding in findings if finding["step"] == "Package"]
+    assert [result for result, _ in noted] == ["note", "note"]
+    assert noted[0][1].startswith(f"imported: PyKafka {pykafka.__version__} in ")
+    assert noted[1][1].startswith(f"hidden: PyKafka 2.8.0 in {tmp_path / 'pykafka'};")
 
 
 def test_brokers_that_zookeeper_knows(monkeypatch: pytest.MonkeyPatch) -> None:
