@@ -160,7 +160,8 @@ def test_a_hundred_thousand_spans_left_open(client: KafkaClient, topic: str) -> 
     """Contexts that are never left hold neither records nor the client; the finisher has none of them."""
     made = otel.instrument(client, tracer_provider=TracerProvider())
     records = [Record(topic, 0, offset, None, b"x") for offset in range(1000)]
-    for _ in range(100):
+    many = 100 if client.cluster.handler.name == "threads" else 5  # it takes seconds
+    for _ in range(many):
         copy_context().run(lambda: [otel.process(record).__enter__() for record in records])
     assert not made._spans.finisher._waiting
     assert made.flush(1)
