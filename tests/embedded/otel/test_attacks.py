@@ -31,7 +31,7 @@ def fill(client: KafkaClient, topic: str, count: int = 3) -> None:
 
 
 def test_uninstrument_in_the_middle(client: KafkaClient, telemetry: Telemetry, topic: str) -> None:
-    """What has begun ends as usual; what begins then has no span."""
+    """Messages and loops that have begun end as usual; those that begin then have no span."""
     first = telemetry.instrument(client)
     called: list[Any] = []
     producer = client.producer(linger_ms=60_000)
