@@ -28,7 +28,7 @@ _spans: Spans | None = None
 
 
 class DistinctCount:
-    """How many distinct things have been seen: exact up to `KEPT_MAX`, beyond that an estimate, within some 5 %.
+    """The number of distinct things that were added: exact up to `KEPT_MAX`, beyond that an estimate, within some 5 %.
 
     It keeps the lowest hashes of all: the more distinct things there are, the lower is the highest of these (KMV).
     """

@@ -27,7 +27,7 @@ class Parked(Protocol):
 
 
 class Place:
-    """What the spans `process` of one partition have in common.
+    """The common attributes of the spans `process` of one partition.
 
     :param until: when it is made anew, of the handler's clock (s)
     :param topic: of the records

@@ -21,7 +21,7 @@ LINKED = contexts.create_key("pykafka-linked")
 
 
 class _Outcome:
-    """What the messages of one batch have in common at their end.
+    """The common end of the messages of one batch.
 
     :param ended: when, of the handler's clock (s)
     :param topic: of the messages

@@ -31,7 +31,7 @@ def fill(client: KafkaClient, topic: str, count: int = 3) -> None:
 
 
 def test_uninstrument_in_the_middle(client: KafkaClient, telemetry: Telemetry, topic: str) -> None:
-    """What has begun ends as usual; what begins then has no span."""
+    """Messages and loops that have begun end as usual; those that begin then have no span."""
     first = telemetry.instrument(client)
     called: list[Any] = []
     producer = client.producer(linger_ms=60_000)
@@ -160,7 +160,8 @@ def test_a_hundred_thousand_spans_left_open(client: KafkaClient, topic: str) -> 
     """Contexts that are never left hold neither records nor the client; the finisher has none of them."""
     made = otel.instrument(client, tracer_provider=TracerProvider())
     records = [Record(topic, 0, offset, None, b"x") for offset in range(1000)]
-    for _ in range(100):
+    many = 100 if client.cluster.handler.name == "threads" else 5  # it takes seconds
+    for _ in range(many):
         copy_context().run(lambda: [otel.process(record).__enter__() for record in records])
     assert not made._spans.finisher._waiting
     assert made.flush(1)

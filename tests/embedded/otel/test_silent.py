@@ -1,4 +1,4 @@
-"""What instrumentation does without an SDK, and for traces that a sampler drops: as little as there is to do."""
+"""Instrumentation without an SDK, and of traces that a sampler drops: it does as little as there is to do."""
 
 from __future__ import annotations
 
