@@ -200,7 +200,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         """Import a public name, or a module of the package, on first use."""
-        if name == "KafkaClient":  # so that the first consumer() of an application, on an event loop, say, imports nothing
+        if name == "KafkaClient":
+            # The first consumer() of an application imports nothing then: it may run on an event loop.
             import_module("pykafka.kafkaconsumer")
         if name in _HOMES:
             return getattr(import_module(_HOMES[name]), name)

@@ -157,6 +157,11 @@ class BaseCluster(Reporting):
             self._known_brokers.forsake()
 
     @property
+    def brokers(self) -> Mapping[int, Node]:
+        """The known brokers by id."""
+        return self._known_brokers.by_id
+
+    @property
     def topics(self) -> TopicDict[Any]:
         """The known topics by name."""
         return self._topics

@@ -30,6 +30,11 @@ class Reporting:
 
     _known_brokers: Brokers
 
+    if TYPE_CHECKING:
+
+        @property
+        def brokers(self) -> Mapping[int, Node]: ...
+
     def __init__(self, handler: Handler, client_id: str, settings: MetricsSettings | None) -> None:
         #: The concurrency handler of this cluster and all that is made from it.
         self.handler = handler
@@ -52,11 +57,6 @@ class Reporting:
         self.on_part_start: Callable[[], object] = int
         #: Called when the cluster is closed: the watch for stalls looks whether it has work left.
         self.at_end: Callable[[], object] = int
-
-    @property
-    def brokers(self) -> Mapping[int, Node]:
-        """The known brokers by id."""
-        return self._known_brokers.by_id
 
     @property
     def connection_count(self) -> int:
