@@ -19,9 +19,9 @@ project = "PyKafka"
 author = "The PyKafka developers"
 version = release = pykafka.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "links", "reference"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "links", "option_lists", "reference"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["extensions"]
+exclude_patterns = ["extensions", "static"]
 nitpicky = True
 
 myst_enable_extensions = ["deflist"]
@@ -46,6 +46,11 @@ toc_object_entries_show_parents = "hide"
 pygments_style = "default"
 
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+# A copied line is what one types: no prompt, no output.
+copybutton_exclude = ".linenos, .gp, .go"
 html_title = f"PyKafka {release}"
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False

@@ -345,6 +345,7 @@ MATRIX = {
     "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 8, pure=True),
     "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without([OWN_BROKERS])], 6, pure=True),
     "installing": Part("4.3.1", ["-m", "matrix", "tests/regressions/test_replaced_product.py"], 1),
+    "site": Part("4.3.1", ["-m", "matrix", "tests/docs/test_site.py"], 3),
     "first-week": Part("4.3.1", [FIRST_WEEK, "-m", "matrix"], 2),
     "health": Part("4.3.1", ["tests/examples/test_health.py", "-m", "matrix"], 1),
     "worker-pools": Part("4.3.1", [WORKER_POOLS, PROMETHEUS_SERVERS], 5, ".venvs/pools"),

@@ -8,6 +8,7 @@ not see, changes that:
     <!-- test: program -->          it runs as a program of its own, as one that patches the process must
     <!-- test: pytest -->           it is a file of tests, and pytest runs it; the imports of the page are added
     <!-- test: raises NAME -->      it ends by this exception
+    <!-- test: file NAME.py -->     it is a file that the processes of later blocks can import; imports of others are not added
     <!-- cluster: real -->          the page runs against a real broker, with an authorizer that lets everybody do anything
     <!-- given: NAME, NAME -->      names that blocks of the page which are not run take for given
     <!-- test-code                  code that only the test runs, at this place: what the page takes for given, or asserts;
@@ -30,7 +31,7 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 #: All pages that are written by hand, with those for whoever changes the code.
 ALL_PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-MODES = {"run", "compile", "program", "pytest", "raises"}
+MODES = {"run", "compile", "program", "pytest", "raises", "file"}
 #: Those that a comment names.
 NAMED = MODES - {"run", "compile"}
 #: What shows commands, beside blocks that are indented.

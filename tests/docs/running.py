@@ -60,7 +60,8 @@ class Runner:
         for block in programs(self.page):
             how: Callable[[Block], None] = getattr(self, f"_{block.mode}")
             how(block)
-            self.imports += [ast.unparse(node) for node in ast.parse(block.text).body if _is_import(node)]
+            if block.mode != "file":
+                self.imports += [ast.unparse(node) for node in ast.parse(block.text).body if _is_import(node)]
 
     def _source(self, block: Block) -> str:
         text = block.text.replace(DATA, f"{self.directory}/")
@@ -98,6 +99,10 @@ class Runner:
             raise BlockError(f"{block}: {'; '.join(problems)}")
         self.known |= set(bound(tree))
 
+    def _file(self, block: Block) -> None:
+        self._compile(block)
+        (Path(self.directory) / block.argument).write_text(self._source(block))
+
     def _program(self, block: Block) -> None:
         self._process(block, self._source(block), sys.executable)
 
@@ -109,7 +114,10 @@ class Runner:
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "test_page.py"
             path.write_text(source)
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+            environment = {
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([self.directory, *(path for path in sys.path if path)]),
+            }
             ended = subprocess.run(
                 [*command, str(path)],
                 check=False,
