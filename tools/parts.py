@@ -185,6 +185,7 @@ SOURCE_AND_SINK = [
 PUT_RIGHT = {
     "put-right": f"{INTEGRATION}/security/test_put_right.py",
     "rolling": f"{INTEGRATION}/security/test_rolling.py",
+    "replaced": f"{INTEGRATION}/security/test_replaced_credentials.py",
 }
 KERBEROS_BROKERS = f"{INTEGRATION}/security/test_kerberos_brokers.py"
 #: Logins with tickets: they need a library of this machine.
