@@ -359,7 +359,7 @@ MATRIX = {
     "installing": Part("4.3.1", ["-m", "matrix", "tests/regressions/test_replaced_product.py"], 1),
     "site": Part("4.3.1", ["-m", "matrix", "tests/docs/test_site.py"], 3),
     "first-week": Part("4.3.1", [FIRST_WEEK, "-m", "matrix"], 2),
-    "health": Part("4.3.1", ["tests/examples/test_health.py", "-m", "matrix"], 1),
+    "health": Part("4.3.1", ["tests/examples/test_health.py", f"{INTEGRATION}/health", "-m", "matrix"], 3),
     "worker-pools": Part("4.3.1", [WORKER_POOLS, PROMETHEUS_SERVERS], 5, ".venvs/pools"),
     "prometheus": Part("4.3.1", PROMETHEUS_QUERIES, 5),
     "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "zookeeper"], 5),

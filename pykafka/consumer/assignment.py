@@ -60,7 +60,7 @@ SEARCH_MS, SEARCH_MOST_MS = 1000, 8000
 
 
 class Stillness(Protocol):
-    """What knows since when the partitions of a consumer stand still: `pykafka.health.progress`."""
+    """Since when each partition of a consumer stands still: `pykafka.health.progress`."""
 
     def still_for(self, key: TopicPartition, now: float) -> float: ...  # s
 

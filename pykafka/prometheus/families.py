@@ -72,7 +72,7 @@ class Family(NamedTuple):
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What values have to have in common to be merged."""
+        """Values can be merged only if they have this in common."""
         return self.kind, self.rule, self.bounds
 
     def add(self, labels: Labels, value: Value) -> None:

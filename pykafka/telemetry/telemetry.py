@@ -63,7 +63,7 @@ HEEDED_S = 3600.0
 
 
 class _Limits(NamedTuple):
-    """What a broker has not taken, although its subscription says so.
+    """Limits of a broker beyond its subscription, learnt as it refused a push.
 
     :param uncompressed: whether it takes no compressed push
     :param max_bytes: of a push; None for what the subscription says

@@ -1,4 +1,4 @@
-"""What the dashboards show while a broker is killed, and while a consumer stalls: an operator sees both, and what they are.
+"""The dashboards while a broker is killed, and while a consumer stalls: an operator sees both, and why.
 
 The figures of all panels are written as a table to build/tests/dashboards.txt.
 """
@@ -139,7 +139,7 @@ def of(query: Query) -> str:
 
 
 class Shown:
-    """What panels have shown in the spans of a run."""
+    """The figures of panels in the spans of a run."""
 
     def __init__(self, server: PrometheusServer, spans: list[Span]) -> None:
         self._server = server

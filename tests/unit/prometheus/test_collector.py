@@ -427,7 +427,7 @@ def test_a_directory_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_makes_no_total_fall(tmp_path: Path, child: Callable[[str], subprocess.Popen[str]]) -> None:
-    """What a process cannot write is not shown: the next scrape reaches another one, which cannot know it."""
+    """Figures that a process cannot write are not shown: the next scrape reaches another one, which cannot know them."""
     full, other = child("10"), child("20")
     assert asked(other)[SENT] == 30
     found = asked(full, "full", "count")
