@@ -23,11 +23,11 @@ from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, Leaders
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, UnsupportedVersion
 from pykafka.metadata.group_offsets import by_topic
-from pykafka.metadata.topic_pages import Topic, topic_pages
 from pykafka.protocol import wire
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
+    from pykafka.metadata.topic_pages import Topic
     from pykafka.network.node import Node
 
 #: How long created topics may take to be known to the brokers, and deleted ones to be gone, before the call returns (s).
@@ -243,6 +243,8 @@ class TopicsAdmin(AdminBase):
 
         :raises UnsupportedVersion: the brokers have no pages
         """
+        from pykafka.metadata.topic_pages import topic_pages
+
         return topic_pages(
             lambda request: self._ask_one(
                 wire.DescribeTopicPartitionsRequest,

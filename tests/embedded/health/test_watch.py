@@ -134,6 +134,10 @@ def test_a_reason_that_changes_is_told_to_the_listener(monkeypatch: pytest.Monke
         native = property(lambda self: self)
         handler = metrics_settings = limiter = _engine = property(lambda self: self)
         stall_report_ms = hold_report_ms = 1000
+        _view: Any = None
+
+        def now(self) -> float:
+            return 0.0
 
         def say(self, fn: Callable[[], object]) -> None:
             fn()
@@ -145,7 +149,8 @@ def test_a_reason_that_changes_is_told_to_the_listener(monkeypatch: pytest.Monke
     watched = module._Watched(subject, subject)
     for reasons in ([Why.PAUSED], [Why.PAUSED], [Why.THROTTLED], [], [Why.PAUSED]):
         found = [(0, Stalled("c", "t", 0, 2.0, why, "x")) for why in reasons]
-        monkeypatch.setattr(watched, "_stalls", lambda _, found=found: found)
+        view = SimpleNamespace(stalls=lambda _, found=found: found, whole=lambda: None)
+        monkeypatch.setattr(Subject, "_view", lambda _, view=view: view)
         watched.look()
     watched.end()
     watched.end()

@@ -25,8 +25,8 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.timeout(120), pytest.mark.on_asyncio]
 
 COUNT = 40
-#: What only a stall brings about, in tests/embedded/health/test_watch.py.
-OF_STALLS = ("stalled-partitions", "stalls-total")
+#: What only a stall or a hold brings about, in tests/embedded/health/test_watch.py.
+OF_STALLS = ("stalled-partitions", "stalls-total", "still-seconds", "holds-total")
 
 
 def sending(client: KafkaClient, cluster: EmbeddedCluster, topic: str) -> Iterator[Metrics]:
@@ -194,6 +194,20 @@ def logging_in(concurrency: Callable[[], dict[str, Any]], monkeypatch: pytest.Mo
         yield client.metrics()
 
 
+def cut_off(concurrency: Callable[[], dict[str, Any]]) -> Iterator[Metrics]:
+    """Yield metrics of a client one of whose brokers refuses connections."""
+    with EmbeddedCluster(brokers=2) as cluster, KafkaClient(cluster.hosts, **concurrency()) as client:
+        cluster.broker_down(2)
+
+        def failures() -> float:
+            client.health(probe=True, timeout=2)
+            named = client.metrics().values()
+            return sum(metric.value for metric in named if metric.name.name == "connection-failures-total")
+
+        until(client.cluster.handler, lambda: failures() > 0)
+        yield client.metrics()
+
+
 def test_each_row_of_the_catalog_has_a_source(
     client: KafkaClient,
     cluster: EmbeddedCluster,
@@ -209,6 +223,7 @@ def test_each_row_of_the_catalog_has_a_source(
         *in_parallel(client, topic),
         *throttled(concurrency),
         *logging_in(concurrency, monkeypatch),
+        *cut_off(concurrency),
     ):
         rows.see(made)
     for broker in client.brokers.values():

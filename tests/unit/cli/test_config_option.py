@@ -43,7 +43,7 @@ def test_a_file_carries_every_setting(tmp_path: Path, monkeypatch: pytest.Monkey
         "allow_cleartext_credentials",
     }
     wanted: dict[str, Any] = {name: 7 + index for index, name in enumerate(sorted(names))} | TEXTS
-    wanted["allow_cleartext_credentials"] = True
+    wanted |= {"allow_cleartext_credentials": True, "metadata_cluster_check_enable": False}
     path = tmp_path / "c.properties"
     path.write_text("".join(f"{name.replace('_', between)}={_text(value)}\n" for name, value in wanted.items()))
     found = session(path)
