@@ -97,7 +97,7 @@ def try_out(what: Path, name: str, scratch: Path, modes: tuple[str, ...], **buil
         print(run(python, "-P", ROUND_TRIP, mode, where=scratch, **pure), end="", flush=True)
 
 
-def list_dependencies(index: Path, scratch: Path) -> None:
+def list_dependencies(index: Path, version: str, scratch: Path) -> None:
     """Install from the index by name, as users of it do, and write what that installs as a CycloneDX SBOM."""
     home = scratch / "default"
     venv.create(home, with_pip=True)
@@ -111,7 +111,7 @@ def list_dependencies(index: Path, scratch: Path) -> None:
         *QUIET,
         "--extra-index-url",
         index.as_uri(),
-        "pykafka>=3.0.0.dev0",
+        f"pykafka=={version}",
         where=scratch,
     )
     run(python, "-m", "pip", "uninstall", *QUIET, "--yes", "setuptools", where=scratch)
@@ -167,9 +167,11 @@ def main() -> None:
         try_out(sdist, "sdist-pure", scratch, ("pure",), PYKAFKA_PURE_PYTHON="1")
         dist = ROOT / "dist"
         dist.mkdir(exist_ok=True)
+        for old in distributions(dist):  # an index has what this build has made, and its checksums are of that
+            old.unlink()
         for path in (wheel, sdist):
             shutil.move(path, dist / path.name)
-        list_dependencies(write_index(dist), scratch)
+        list_dependencies(write_index(dist), wheel.name.split("-")[1], scratch)
         write_checksums(dist)
         print(*(f"dist: dist/{path.name}" for path in sorted(dist.iterdir())), sep="\n")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -152,7 +152,16 @@ def _print_lagging(found: Sequence[admin.GroupListing], lags: Lags, as_json: boo
     ordered = sorted(found, key=lambda one: -1 if (lag := by_group[one.group].lag) is None else lag, reverse=True)
     rows = [data_of(one) | by_group[one.group]._asdict() for one in ordered]
     columns = ("Group", "Type?", "State", "Coordinator?", "Members#", "Partitions#", "Lag#", "Lag s#")
-    rates = show.Rates(lambda row: row["group"], lambda row: {"consumed": row["consumed"], "produced": row["produced"]})
+    consumed: dict[str, dict[Hashable, float]] = {}
+    produced: dict[str, dict[Hashable, float]] = {}
+    for lag in lags.rows:
+        for counts, offset in ((consumed, lag.committed), (produced, lag.latest)):
+            if offset is not None:
+                counts.setdefault(lag.group, {})[lag.topic, lag.partition] = offset
+    rates = show.Rates(
+        lambda row: row["group"],
+        lambda row: {"consumed": consumed.get(row["group"]), "produced": produced.get(row["group"])},
+    )
 
     def cells(row: dict[str, Any]) -> tuple[Any, ...]:
         names = ("type", "state")
@@ -170,9 +179,11 @@ def describe(session: Session, names: tuple[str, ...], everyone: bool, as_json: 
     """Print state and members of groups, with the partitions of each member. Since Kafka 0.9."""
     if bool(names) == everyone:
         raise click.UsageError("name the groups, or give --all")
+    errors: list[KafkaException] = []
     with session.client() as client:
         if everyone:
-            names = tuple(one.group for one in GroupsAdmin(client.cluster).list_groups())
+            listed = GroupsAdmin(client.cluster).list_groups(raise_errors=False)
+            names, errors = tuple(one.group for one in listed), list(listed.errors.values())
         found = GroupsAdmin(client.cluster).describe_groups(dict.fromkeys(names), raise_errors=False)
     if as_json:
         show.print_json(list(found.values()))
@@ -190,7 +201,7 @@ def describe(session: Session, names: tuple[str, ...], everyone: bool, as_json: 
             ]
             if rows:
                 out.print(show.table(("Member", "Client?", "Host", "Instance?", "Partitions"), rows))
-    fail(list(found.errors.values()))
+    fail([*errors, *found.errors.values()])
 
 
 @groups.command("delete")

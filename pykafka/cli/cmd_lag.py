@@ -13,6 +13,7 @@ from pykafka.cli.lag import TYPES, GroupLag, Lags, lags_of, listed_groups, match
 from pykafka.cli.options import GroupType, Session, TopicType
 from pykafka.cli.verbs import counted, end_with, fail, print_rows
 from pykafka.cli.watching import listing_command
+from pykafka.exceptions import GroupIdNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,8 @@ _REASONS_MAX = 5
     "--fail-above",
     type=click.IntRange(min=0),
     metavar="LAG",
-    help=f"Exit with status {int(Status.LAGGING)} when the lag of a group in a partition (seen last) is above this.",
+    help=f"Exit with status {int(Status.LAGGING)} when the lag of a group in a partition (seen last) is above this, and "
+    f"with {int(Status.FAILED)} when one is not known.",
 )
 @listing_command
 def lag(
@@ -57,7 +59,14 @@ def lag(
     """
     with session.client() as client:
         listed = listed_groups(client, types)
-        found = lags_of(client, matching(listed, names), topics, not no_seconds)
+        try:
+            wanted = matching(listed, names)
+        except GroupIdNotFound:
+            fail(list(listed.errors.values()))  # it may be at a broker that did not answer
+            if listed.errors:
+                return
+            raise
+        found = lags_of(client, wanted, topics, not no_seconds)
     rows = [row for row in found.rows if row.lag or not behind]
     shown = rows[:top]
     rates = show.Rates(
@@ -69,7 +78,14 @@ def lag(
         _print_summary(found, len(rows) - len(shown), shown)
     fail([*listed.errors.values(), *found.errors])
     if fail_above is not None:
-        end_with(Status.LAGGING if any((row.lag or 0) > fail_above for row in found.rows) else Status.OK)
+        end_with(_judged(found.rows, fail_above))
+
+
+def _judged(rows: Sequence[GroupLag], limit: int) -> Status:
+    """Return the status for --fail-above: a lag that is not known is no reason to be quiet, unless nothing is there."""
+    if any((row.lag or 0) > limit for row in rows):
+        return Status.LAGGING
+    return Status.FAILED if any(row.lag is None and row.latest != 0 for row in rows) else Status.OK
 
 
 def _cells(row: GroupLag) -> tuple[Any, ...]:

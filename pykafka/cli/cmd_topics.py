@@ -19,7 +19,7 @@ from pykafka.cli.watching import listing_command
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from pykafka.client import KafkaClient
 
@@ -80,7 +80,7 @@ def delete_before(
 @listing_command
 def list_(session: Session, internal: bool, unhealthy: bool, as_json: bool) -> None:
     """List the topics, and what is wrong with them; with --watch also the records that are produced each second."""
-    ends: dict[str, int] = {}
+    ends: dict[str, dict[Hashable, float]] = {}
     with session.client() as client:
         if show.repetition() is not None:
             client.update_cluster()

@@ -296,7 +296,9 @@ def _row(one: _Owned, bounds: _Bounds, times: _Times | None) -> GroupLag:
     end, error = bounds.latest.get(item), bounds.errors.get(item)
     why: str | None = None if error is None else str(error)
     lag, lag_s = one.lag, None
-    if end is not None and one.committed is not None:
+    if end is not None and one.committed is not None and one.committed > end:
+        lag, why = None, f"the commit {one.committed} is beyond the end {end}: the topic was recreated, or lost records"
+    elif end is not None and one.committed is not None:
         place = bounds.next_of(item, one.committed)
         lag = max(end - place, 0) if lag is None else lag
         if one.committed >= end:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka import admin
@@ -123,18 +123,15 @@ def list_topics(client: KafkaClient, internal: bool = False) -> list[TopicSummar
     ]
 
 
-def ends_of(client: KafkaClient, topics: Iterable[str]) -> dict[str, int]:
-    """Return the sum of the ends of each topic's partitions, as far as these have leaders: it grows as records arrive."""
-    led = [
-        TopicPartition(name, id_)
-        for name in topics
-        for id_, part in known_topic(client, name).partitions.items()
-        if part.leader >= 0
-    ]
+def ends_of(client: KafkaClient, topics: Iterable[str]) -> dict[str, dict[Hashable, float]]:
+    """Return the end of each partition with a leader, by topic; topics that were deleted meanwhile are left out."""
+    there = [one for name in topics if (one := client.cluster.find_topic(name)) is not None]
+    led = [TopicPartition(one.name, id_) for one in there for id_, part in one.partitions.items() if part.leader >= 0]
     found = client.admin.list_offsets(dict.fromkeys(led, admin.OffsetSpec.latest()), raise_errors=False)
-    ends: dict[str, int] = {}
+    ends: dict[str, dict[Hashable, float]] = {}
     for item, end in found.items():
-        ends[item.topic] = ends.get(item.topic, 0) + (end.offset or 0)
+        if end.offset is not None:
+            ends.setdefault(item.topic, {})[item.partition] = end.offset
     return ends
 
 

@@ -27,11 +27,15 @@ _NO_EDGE = 10_000
 REPETITION = "pykafka.repetition"
 
 
+Counter = float | Mapping[Hashable, float] | None
+
+
 class Repetition(Protocol):
     """A command that repeats; see `pykafka.cli.watching.Watch`."""
 
     status: int
 
+    def error(self, text: str) -> None: ...
     def console(self, out: Console) -> Console: ...
     def data(self, data: Any) -> dict[str, Any]: ...
     def rates(self, rows: Sequence[Any], rates: Rates) -> list[dict[str, float | None]]: ...
@@ -41,11 +45,12 @@ class Rates(NamedTuple):
     """The counters of a listing, for the columns "Produced/s" and the like of --watch.
 
     :param key: returns what identifies a row
-    :param counters: returns the counters of a row by name; None for one that is not known
+    :param counters: returns the counters of a row by name; None for one that is not known. One of several parts is a mapping,
+        and only parts that are known both times count
     """
 
     key: Callable[[Any], Hashable]
-    counters: Callable[[Any], Mapping[str, float | None]]
+    counters: Callable[[Any], Mapping[str, Counter]]
 
 
 def repetition() -> Repetition | None:

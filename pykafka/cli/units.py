@@ -12,7 +12,6 @@ _DURATION = re.compile(
 )
 _MILLISECONDS = re.compile(r"(\d+)ms")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]i?B|B)", re.IGNORECASE)
-_NUMBER = re.compile(r"[+-]?\d+")
 _PREFIXES = "KMGTP"
 #: The words of a setting's name that say its unit, and that unit in milliseconds.
 _TIME_UNITS = {"ms": 1, "seconds": 1000, "secs": 1000, "minutes": 60_000, "hours": 3_600_000}
@@ -26,6 +25,8 @@ def duration(text: str) -> timedelta:
 
     :raises ValueError: the text has another form
     """
+    if "M" in text.upper().partition("T")[0] and "M" in text:
+        raise ValueError(f"M in {text!r} may mean months; write 30d, or 30m for minutes")
     found = _DURATION.fullmatch(text.removeprefix("P").removeprefix("p"))
     if found is None or not any(found.groups()):
         raise ValueError(f"{text!r} is no duration; write 1d12h, 90m, 30s or PT1H")
@@ -61,7 +62,7 @@ def setting_value(name: str, value: str) -> str:
     words = name.split(".")
     is_size = "bytes" in words or name.endswith(_BYTES_TOO)
     unit_ms = next((_TIME_UNITS[word] for word in words if word in _TIME_UNITS), None)
-    if not value or _NUMBER.fullmatch(value) or not (is_size or unit_ms):
+    if not value or _is_number(value) or not (is_size or unit_ms):
         return value
     try:
         return str(size(value) if is_size else _count(value, unit_ms or 1))
@@ -69,15 +70,30 @@ def setting_value(name: str, value: str) -> str:
         raise ValueError(f"{name}={value}: {error}") from None
 
 
+def _is_number(text: str) -> bool:
+    """Return whether brokers may take a value as it is: some settings of bytes a second have a fraction."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _count(text: str, unit_ms: int) -> int:
     """Return a duration in a unit of time."""
     found = _MILLISECONDS.fullmatch(text)
     try:
-        milliseconds = int(found[1]) if found is not None else duration(text) // timedelta(milliseconds=1)
-    except ValueError:
+        milliseconds, rest = (
+            (int(found[1]), 0) if found is not None else divmod(duration(text), timedelta(milliseconds=1))
+        )
+    except ValueError as error:
+        if "months" in str(error):
+            raise
         raise ValueError(
             f"{text!r} is no duration; write 7d, 1d12h, 90m, 30s, 500ms or a number of {_NAMES[unit_ms]}"
         ) from None
+    if rest:
+        raise ValueError(f"{text!r} is no whole number of milliseconds")
     if milliseconds % unit_ms:
         raise ValueError(f"{text!r} is no whole number of {_NAMES[unit_ms]}")
     return milliseconds // unit_ms

@@ -129,9 +129,14 @@ def fail(errors: Sequence[KafkaException]) -> None:
     """Print errors, if there are any, and exit with their status; with 1 if they have several. With --watch go on."""
     if not errors:
         return
+    present = show.repetition()
     for error in errors:
-        click.echo(f"kafka-tools: {explain(error)}", err=True)
-    if show.repetition() is not None:  # the next time may go better
+        text = f"kafka-tools: {explain(error)}"
+        if present is None:
+            click.echo(text, err=True)
+        else:
+            present.error(text)
+    if present is not None:  # the next time may go better
         return
     found = {status_of(error) for error in errors}
     click.get_current_context().exit(found.pop() if len(found) == 1 else Status.FAILED)

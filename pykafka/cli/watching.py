@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pykafka.cli.options import Session
+    from pykafka.cli.show import Counter
     from pykafka.client import KafkaClient
 
 #: The longest pause (s): a day.
@@ -67,9 +68,12 @@ class Watch:
         self._client = client
         self._every_s = every_s
         self._times = times
-        self._before: dict[Hashable, Mapping[str, float | None]] = {}
-        self._taken: tuple[float | None, float] = (None, 0.0)
+        # The counters of the last listing that succeeded, and when it read them (s of the handler's clock).
+        self._before: dict[Hashable, Mapping[str, Counter]] = {}
+        self._before_at: float | None = None
         self._screen: StringIO | None = None
+        # What is wrong in this repetition, while a terminal waits for its picture.
+        self._errors: list[str] = []
         self._height = 0
 
     def turns(self) -> Iterator[None]:
@@ -77,14 +81,12 @@ class Watch:
         handler, count = self._client.cluster.handler, 0
         while True:
             begin = handler.now()
-            self._taken = (self._taken[1] if count else None, begin)
             yield
             self._paint()
             count += 1
             if count == self._times:
                 return
             handler.sleep(max(self._every_s - (handler.now() - begin), 0.0))
-            self._client.cluster.refresh_if_old()
 
     def run(self, command: Callable[[], object]) -> None:
         """Repeat a command; print errors that are retriable, such as a broker's restart, once it has succeeded.
@@ -94,16 +96,25 @@ class Watch:
         has_succeeded = False
         for _ in self.turns():
             try:
+                if has_succeeded:
+                    self._client.cluster.refresh_if_old()
                 command()
                 has_succeeded = True
             except KafkaException as error:
                 if not has_succeeded or not error.retriable or isinstance(error, UnknownTopicOrPartition):
                     raise
-                click.echo(f"kafka-tools: {explain(error)}", err=True)
+                self.error(f"kafka-tools: {explain(error)}")
+
+    def error(self, text: str) -> None:
+        """Print an error; on a terminal below the picture, which would paint over it."""
+        if sys.stdout.isatty() and sys.stderr.isatty():
+            self._errors.append(text)
+        else:
+            click.echo(text, err=True)
 
     def rates(self, rows: Sequence[Any], rates: show.Rates) -> list[dict[str, float | None]]:
         """Return for each row what its counters have grown by each second since the last time; None the first time."""
-        last, now = self._taken
+        last, now = self._before_at, self._client.cluster.handler.now()
         counters = {rates.key(row): rates.counters(row) for row in rows}
         found = [
             {
@@ -112,7 +123,7 @@ class Watch:
             }
             for row in rows
         ]
-        self._before = counters
+        self._before, self._before_at = counters, now
         return found
 
     def data(self, data: Any) -> dict[str, Any]:
@@ -139,18 +150,25 @@ class Watch:
         )
 
     def _paint(self) -> None:
+        errors, self._errors = self._errors, []
         if self._screen is None:
+            for text in errors:
+                click.echo(text, err=True)
             return
-        lines = self._screen.getvalue().splitlines()[: max(self._height - 1, 1)]
+        lines = self._screen.getvalue().splitlines()[: max(self._height - 1 - len(errors), 1)] + errors
         # To the upper left corner; each line to its end; then what is below.
         sys.stdout.write("\x1b[H" + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J")
         sys.stdout.flush()
         self._screen = None
 
 
-def _rate(before: float | None, now: float | None, seconds: float | None) -> float | None:
+def _rate(before: Counter, now: Counter, seconds: float | None) -> float | None:
     if before is None or now is None or not seconds:
         return None
+    if isinstance(now, Mapping) and isinstance(before, Mapping):
+        grown = [count - before[part] for part, count in now.items() if part in before]
+        return round(sum(grown) / seconds, 1) if grown else None
+    assert not isinstance(now, Mapping) and not isinstance(before, Mapping)  # a counter has one kind
     return round((now - before) / seconds, 1)
 
 
