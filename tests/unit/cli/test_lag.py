@@ -7,6 +7,8 @@ import struct
 import pytest
 
 from pykafka.admin import GroupListing, GroupState, GroupType
+from pykafka.cli.cmd_lag import _judged
+from pykafka.cli.exit_status import Status
 from pykafka.cli.lag import GroupLag, Lags, matching, totals
 from pykafka.cli.record_times import LOOKED_UP_MAX, _interpolate, _sampled, time_in
 from pykafka.common import TopicPartition
@@ -81,6 +83,15 @@ def row(group: str, partition: int, lag: int | None, lag_s: float | None, member
         *(group, "classic", "Stable", "t", partition, None if lag is None else 10, None if lag is None else 10 + lag),
         *(lag, lag_s, member, None, None, None),
     )
+
+
+def test_a_lag_that_is_not_known_is_no_good_one() -> None:
+    known, unknown = row("a", 0, 5, 2.5), row("a", 1, None, None)
+    assert _judged([known], 5) is Status.OK
+    assert _judged([known], 4) is Status.LAGGING
+    assert _judged([known, unknown], 5) is Status.FAILED
+    assert _judged([known, unknown], 4) is Status.LAGGING
+    assert _judged([unknown._replace(latest=0)], 4) is Status.OK  # nobody has written there
 
 
 def test_totals_count_what_is_known() -> None:

@@ -29,6 +29,8 @@ from pykafka.cli.units import setting_value, size
         ("log.cleaner.io.max.bytes.per.second", "10MiB", "10485760"),
         ("log.cleaner.dedupe.buffer.size", "128MiB", "134217728"),
         ("leader.replication.throttled.rate", "1mib", "1048576"),
+        ("log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", "1.7976931348623157E308"),
+        ("retention.ms", "PT90M", "5400000"),
         ("cleanup.policy", "compact", "compact"),
         ("min.insync.replicas", "2", "2"),
         ("retention.ms", "", ""),
@@ -43,6 +45,9 @@ def test_a_value_becomes_the_number_that_brokers_take(name: str, value: str, num
     [
         ("retention.ms", "7x", "'7x' is no duration; write 7d, 1d12h, 90m, 30s, 500ms or a number of milliseconds"),
         ("retention.ms", "1GiB", "'1GiB' is no duration"),
+        ("retention.ms", "1M", "M in '1M' may mean months; write 30d, or 30m for minutes"),
+        ("retention.ms", "P1M", "M in 'P1M' may mean months"),
+        ("retention.ms", "0.0001s", "'0.0001s' is no whole number of milliseconds"),
         ("retention.ms", "9" * 400 + "d", "cannot convert float infinity"),
         ("segment.bytes", "7d", "'7d' is no size; write 1GiB, 500MB or a number of bytes"),
         ("segment.bytes", "1G", "'1G' is no size"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -87,6 +88,28 @@ def test_lines_of_json_have_time_rows_and_rates() -> None:
     assert [line["time"] for line in lines] == [f"1970-01-01T00:16:4{second}.000Z" for second in (0, 2, 4)]
     assert [line["rows"][0]["produced_per_s"] for line in lines] == [None, 10.0, 10.0]
     assert (session.made, session.closed) == (1, True)
+
+
+def test_rates_are_of_the_time_between_listings_that_succeeded() -> None:
+    left = [True, False, False, True]
+
+    def body(session: Session, as_json: bool) -> None:
+        if not left.pop(0):
+            raise NotCoordinatorForGroup("it moves")
+        counting(session, as_json)
+
+    result = CliRunner().invoke(command(body), ["-w", "-n", "4", "--json"], obj=Fake())
+    assert [json.loads(line)["rows"][0]["produced_per_s"] for line in result.stdout.splitlines()] == [None, 10.0]
+
+
+def test_rates_of_parts_count_those_that_are_known_both_times() -> None:
+    watch = Watch(cast("Any", Clock()), 2.0, None)
+    rates = show.Rates(lambda row: "t", lambda row: {"produced": row})
+    found = []
+    for row in ({0: 1_000_000, 1: 10}, {1: 20}, {0: 1_000_010, 1: 40}, {}):
+        found += [one["produced"] for one in watch.rates([row], rates)]
+        watch._client.cluster.handler.sleep(2)
+    assert found == [None, 5.0, 10.0, None]
 
 
 def test_tables_have_a_column_of_rates() -> None:
@@ -175,3 +198,18 @@ def test_a_terminal_is_painted_as_a_whole(capsys: pytest.CaptureFixture[str]) ->
     assert painted.count("\x1b[H") == painted.count("\x1b[J") == 2
     assert "every 2 s\x1b[K\nline 0\x1b[K\nline 1\x1b[K\n\x1b[J" in painted
     assert "line 2" not in painted  # it is higher than the terminal
+
+
+def test_errors_stand_below_the_picture_of_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = Watch(cast("Any", Clock()), 2.0, 1)
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    for _ in watch.turns():
+        watch.error("broker 2 is away")
+        for line in range(5):
+            watch.console(cast("Any", Terminal())).print(f"line {line}")
+    painted = capsys.readouterr()
+    assert painted.out.endswith("line 0\x1b[K\nbroker 2 is away\x1b[K\n\x1b[J")
+    assert painted.err == ""
