@@ -29,7 +29,7 @@ from pykafka.metrics.listener import POLLED
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import K, Record, V
 from pykafka.utils.error_handlers import valid_bool, valid_int, valid_timeout
-from pykafka.utils.hints import CONSUMER, POLL, Elsewhere, unknown_option
+from pykafka.utils.hints import CONSUMER, POLL, unknown_option, with_hints
 from pykafka.utils.option_table import collected, optional
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ _TABLES = (KafkaConsumerOptions, SubscriberOptions)
 POLL_RECORDS = 500
 
 
+@with_hints
 class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, Generic[K, V]):
     """A consumer of topics, of topics whose names match a pattern, or of partitions.
 
@@ -118,11 +119,6 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
     """
 
     _follower: AssignmentFollower
-
-    if not TYPE_CHECKING:
-        consume = Elsewhere("poll(max_records, timeout=seconds)")
-        getone = Elsewhere("one()")
-        getmany = Elsewhere("poll()")
 
     def _build(self, cluster: BaseCluster, topics: Iterable[Any], given: dict[str, Any]) -> None:
         self._set_up(cluster, KafkaConsumerOptions.of(given), SubscriberOptions.of(given), given["listener"])

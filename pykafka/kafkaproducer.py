@@ -25,7 +25,7 @@ from pykafka.transactions.calls import Transacting
 from pykafka.transactions.engine import TransactionalEngine
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import LONGEST_S, valid_callable, valid_int, valid_timeout
-from pykafka.utils.hints import PRODUCER, Elsewhere
+from pykafka.utils.hints import PRODUCER, with_hints
 from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ __all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]
 log = logging.getLogger(__name__)
 
 
+@with_hints
 class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K, V]):
     """Send messages to any topic: `client.producer(...)` makes one.
 
@@ -101,10 +102,6 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         the producer; brokers have a limit, 15 minutes by default
     :raises TypeError, ValueError: an option is out of bounds, by name
     """
-
-    if not TYPE_CHECKING:
-        send = Elsewhere("produce()")
-        send_and_wait = Elsewhere("produce().get()")
 
     def _build(self, cluster: BaseCluster, given: dict[str, Any]) -> None:
         options = KafkaProducerOptions.of(given)

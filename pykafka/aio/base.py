@@ -16,7 +16,7 @@ from pykafka.handlers.patching import original
 from pykafka.kafkaconsumer import POLL_RECORDS
 from pykafka.producer.options import KafkaProducerOptions
 from pykafka.record import K, Record, V
-from pykafka.utils.hints import CONSUMER, PRODUCER, not_by_a_client
+from pykafka.utils.hints import CONSUMER, METHODS, PRODUCER, not_by_a_client, with_hints
 
 if TYPE_CHECKING:
     import datetime
@@ -104,6 +104,11 @@ class AsyncFacade(Generic[T]):
     """
 
     _inner: T
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__name__ in METHODS:
+            with_hints(cls, awaited=True)
 
     @_by_a_client
     def __init__(self, inner: T) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 #: From how many letters on a name with one slip, or two, is taken for the same name.
 ONE_SLIP_FROM, TWO_SLIPS_FROM = 3, 12
@@ -59,6 +59,37 @@ CLASSES = {
     **dict.fromkeys(("AdminClient", "KafkaAdminClient", "AIOKafkaAdminClient"), "KafkaClient(...).admin"),
     "AIOKafkaClient": "KafkaClient of pykafka.aio",
 }
+_NEEDLESS = "needs none: "
+_OPENED = f"{_NEEDLESS}it has started when it is made, and close() ends it"
+#: Methods of other clients, by the class here: {name: what to write instead}.
+METHODS = {
+    "KafkaProducer": {
+        "send": "produce()",
+        "send_and_wait": "produce().get()",
+        "send_batch": "produce_many()",
+        "create_batch": "produce_many()",
+        "poll": f"{_NEEDLESS}a worker calls on_delivery",
+        "start": _OPENED,
+        "list_topics": "client.admin.list_topics()",
+        "send_offsets_to_transaction": "send_offsets(consumer)",
+    },
+    "KafkaConsumer": {
+        "consume": "poll(max_records, timeout=seconds)",
+        "getone": "one()",
+        "getmany": "poll()",
+        "start": _OPENED,
+        "stop": "close()",
+        "list_topics": "client.admin.list_topics()",
+        **dict.fromkeys(
+            ("beginning_offsets", "end_offsets", "get_watermark_offsets"), "client.admin.list_offsets(...)"
+        ),
+        "offsets_for_times": "seek_to_time(time)",
+        "store_offsets": "commit(record), or auto_commit=True",
+        "memberid": "consumer.health().member",
+    },
+}
+#: Likewise of coroutines.
+AWAITED = {"send_and_wait": "await (await produce())", "getone": "await one()", "getmany": "await poll()"}
 #: Parameters of `KafkaConsumer.poll`, which returns a list: kafka-python and Java return records by partition.
 POLL = {"max_messages": "max_records", "num_messages": "max_records", "timeout_ms": "timeout (s)"}
 #: Options of producers or consumers elsewhere, which are options of the client here.
@@ -131,7 +162,24 @@ class Elsewhere:
         self._name = name
 
     def __get__(self, instance: object, owner: type) -> NoReturn:
-        raise AttributeError(f"{owner.__name__} has no {self._name}(); it is {self._ours} here")
+        instead = f", and {self._ours}" if self._ours.startswith(_NEEDLESS) else f"; it is {self._ours} here"
+        raise AttributeError(f"{owner.__name__} has no {self._name}(){instead}")
+
+
+T = TypeVar("T", bound=type)
+
+
+def with_hints(cls: T, awaited: bool = False) -> T:
+    """Have a class say what to write instead of the methods that other clients have; a decorator.
+
+    :param awaited: whether its methods are awaited
+    """
+    for name, ours in METHODS[cls.__name__].items():
+        if not hasattr(cls, name):
+            hint = Elsewhere((AWAITED.get(name) if awaited else None) or ours)
+            hint.__set_name__(cls, name)
+            setattr(cls, name, hint)
+    return cls
 
 
 def unknown_option(call: str, unknown: Iterable[str], known: Iterable[str], meant: Mapping[str, str]) -> TypeError:

@@ -195,6 +195,26 @@ def test_errors_say_what_to_write() -> None:
             consumer.one(1)
 
 
+@pytest.mark.parametrize(
+    ("cls", "name", "expected"),
+    [
+        (KafkaProducer, "send", "KafkaProducer has no send(); it is produce() here"),
+        (KafkaProducer, "poll", "KafkaProducer has no poll(), and needs none: a worker calls on_delivery"),
+        (KafkaProducer, "send_offsets_to_transaction", "send_offsets(consumer)"),
+        (KafkaConsumer, "stop", "close()"),
+        (KafkaConsumer, "get_watermark_offsets", "client.admin.list_offsets(...)"),
+        (pykafka.aio.KafkaProducer, "send_and_wait", "it is await (await produce()) here"),
+        (pykafka.aio.KafkaProducer, "start", "has no start(), and needs none: it has started when it is made"),
+        (pykafka.aio.KafkaConsumer, "getone", "it is await one() here"),
+        (pykafka.aio.KafkaConsumer, "getmany", "it is await poll() here"),
+    ],
+)
+def test_methods_of_other_clients_say_what_to_write(cls: Any, name: str, expected: str) -> None:
+    assert not hasattr(cls, name)
+    with pytest.raises(AttributeError, match=re.escape(expected)):
+        getattr(cls, name)
+
+
 def test_lists_serve_where_other_clients_take_them() -> None:
     with EmbeddedCluster(brokers=1, topics={"a": 1, "b": 1}) as cluster:
         hosts = cluster.hosts.split(",")
