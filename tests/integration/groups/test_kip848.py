@@ -164,7 +164,7 @@ def test_a_static_member_whose_place_was_taken_ends(members: Members) -> None:
     share = frozenset(one.share)
     heartbeats = one.subscriber.heartbeats
     place = heartbeats.target
-    assert place.broker.call(heartbeats.leaving(place), "forget").error_code == 0
+    assert place.broker.call(heartbeats.leaving(place, None), "forget").error_code == 0
     heartbeats.set_target(None)
     again = members.join(group_instance_id="one")
     members.until(lambda: len(again.share) == 6, among=[again])

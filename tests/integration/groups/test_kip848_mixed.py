@@ -123,7 +123,7 @@ def test_a_group_that_may_not_move(concurrency: Concurrency) -> None:
         chosen: Any = four.subscriber.chosen
         place = chosen.heartbeats.target
         chosen.heartbeats.set_target(None)
-        assert place.broker.call(chosen.heartbeats.leaving(place), "forget").error_code == 0
+        assert place.broker.call(chosen.heartbeats.leaving(place, None), "forget").error_code == 0
         five = members.join(protocol="classic")
         five.serve(None)
         chosen.heartbeats.set_target(place._replace(group=place.group))

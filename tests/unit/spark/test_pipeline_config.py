@@ -117,7 +117,7 @@ def test_a_configuration_file_by_the_names_of_other_clients(tmp_path: Path, monk
     monkeypatch.setenv("PW", 'se"cret\\')
     settings = {one.name for kind in (ConnectionSettings, MetadataSettings) for one in fields(kind)}
     settings -= {"ssl_config", "sasl", "proxy", "client_dns_lookup", "metadata_recovery_strategy"}
-    settings -= {"allow_cleartext_credentials"}
+    settings -= {"allow_cleartext_credentials", "metadata_cluster_check_enable"}
     settings -= {"retry_backoff_ms", "retry_backoff_max_ms"}  # these have no effect in Spark's queries
     text = "".join(f"{one} = 77\n" for one in settings)
     found = loaded(
