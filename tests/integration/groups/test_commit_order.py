@@ -76,8 +76,8 @@ def test_a_commit_of_a_member_that_has_left_is_refused(
     follower, refused = follower_of(one), []
     leave = follower.leave
 
-    def leave_and_commit(midway: bool = False) -> None:
-        leave(midway)
+    def leave_and_commit(midway: bool = False, leave_group: bool | None = None) -> None:
+        leave(midway, leave_group=leave_group)
         with pytest.raises(OffsetsNotCommitted) as caught:
             one.commit({key: 3}, timeout=2)
         refused.append(caught.value)
