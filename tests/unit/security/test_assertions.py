@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import pickle
 import time
@@ -14,6 +15,7 @@ from pykafka.config import Configuration
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError
 from pykafka.handlers import ThreadingHandler
 from pykafka.security import JwtFile, OAuthBearer, OidcClientCredentials, OidcJwtBearer, SignedAssertion
+from pykafka.security.oauth_options import assertion_of
 from tests.brokers.tokens import TokenKey
 from tests.support.signing_keys import CURVES, Key
 from tests.support.token_endpoint import TokenEndpoint, verified
@@ -66,6 +68,22 @@ def test_the_signature_is_that_of_another_implementation(key: Key) -> None:
     theirs, ours = (one.split(".") for one in (judge, jwt))
     assert verified(judge, key.public)[1] == claims
     assert len(theirs[2]) == len(ours[2])
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_key_without_its_pem_marks_is_not_shown(key: Key, wrapped: bool) -> None:
+    """A body alone, or all of it in Base64, looks like a path."""
+    pem = key.path.read_text()
+    for text in ("".join(pem.splitlines()[1:-1]), base64.b64encode(pem.encode()).decode(), pem[30:]):
+        secret = "\n".join(text[at : at + 64] for at in range(0, len(text), 64)) if wrapped else text
+        sign = SignedAssertion(secret)
+        assert secret[:20] not in repr(sign)
+        with pytest.raises(TokenUnavailableError, match="the private key cannot be read from <no path>") as failed:
+            sign()
+        assert secret[:20] not in str(failed.value)
+        with pytest.raises(ValueError, match="private.key.pem must be PEM text") as refused:
+            assertion_of({"sasl.oauthbearer.assertion.private.key.pem": secret})
+        assert secret[:20] not in str(refused.value)
 
 
 def test_fields_of_a_template_and_of_parameters(tmp_path: Path, key: Key) -> None:
