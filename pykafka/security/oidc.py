@@ -14,7 +14,7 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 from pykafka.exceptions import SaslAuthenticationFailed, TokenUnavailableError
 from pykafka.security.certificate_stores import text_of
 from pykafka.security.mechanism import credential, redacted
-from pykafka.security.oauth import OAuthToken
+from pykafka.security.oauth import OAuthToken, name_of
 from pykafka.utils.redact import concealing
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class OidcJwtBearer(_TokenEndpoint):
         self._assertion = assertion
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._where} assertion={self._assertion!r}>"
+        return f"<{type(self).__name__} {self._where} assertion={name_of(self._assertion)}>"
 
     __hash__ = _TokenEndpoint.__hash__
 

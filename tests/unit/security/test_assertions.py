@@ -6,6 +6,8 @@ import base64
 import json
 import pickle
 import time
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +224,25 @@ def test_a_key_that_is_replaced_while_the_client_runs(endpoint: TokenEndpoint, k
     key.path.unlink()
     with pytest.raises(TokenUnavailableError, match="the private key cannot be read"):
         source()
+
+
+@dataclass
+class OwnAssertion:
+    """An application's function, whose `repr` shows all."""
+
+    secret: str
+
+    def __call__(self) -> str:
+        return self.secret
+
+
+@pytest.mark.parametrize("assertion", [partial(str, PASSPHRASE), OwnAssertion(PASSPHRASE)], ids=["partial", "object"])
+def test_the_secrets_of_an_application_s_function_are_not_shown(assertion: Any) -> None:
+    source = OidcJwtBearer("https://idp.example.org/token", assertion)
+    for text in (repr(source), repr(OAuthBearer(source))):
+        assert f"assertion={type(assertion).__name__}>" in text
+        assert PASSPHRASE not in text
+    assert "<JwtFile /a.jwt>" in repr(OidcJwtBearer("https://idp.example.org/token", JwtFile("/a.jwt")))
 
 
 def test_an_assertion_in_a_file(endpoint: TokenEndpoint, key: Key, tmp_path: Path) -> None:
