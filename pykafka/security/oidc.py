@@ -193,6 +193,8 @@ class OidcClientCredentials(_TokenEndpoint):
                 raise ValueError("client_secret and assertion are two proofs of the client: give one of them")
             _check_callable(assertion)
         self.client_id = None if client_id is None and assertion is not None else credential(client_id, "client_id")
+        if assertion is None and client_secret is None:
+            raise ValueError("client_secret is missing: give it, or assertion= with a SignedAssertion or a JwtFile")
         self._secret = "" if assertion is not None else credential(client_secret, "client_secret")
         self._urlencode = urlencode
         self._assertion = assertion

@@ -245,6 +245,11 @@ def test_the_secrets_of_an_application_s_function_are_not_shown(assertion: Any) 
     assert "<JwtFile /a.jwt>" in repr(OidcJwtBearer("https://idp.example.org/token", JwtFile("/a.jwt")))
 
 
+def test_a_client_without_a_proof_is_refused() -> None:
+    with pytest.raises(ValueError, match="client_secret is missing: give it, or assertion="):
+        OidcClientCredentials("https://idp.example.org/token", "me")
+
+
 def test_an_assertion_in_a_file(endpoint: TokenEndpoint, key: Key, tmp_path: Path) -> None:
     path = tmp_path / "assertion.jwt"
     source = OidcClientCredentials(endpoint.url, assertion=JwtFile(path))
