@@ -164,7 +164,7 @@ class PartitionDescription:
     :param isr: the replicas that are in sync
     :param offline: the replicas that are not there
     :param elr: the replicas out of sync that have all committed records, and so may lead (KIP-966); None if brokers do not
-        report them (before Kafka 4.0)
+        report them (before Kafka 3.8, and with ZooKeeper), and empty if the cluster has the feature switched off
     :param last_known_elr: those of the last time that there was no leader; None likewise
     """
 
