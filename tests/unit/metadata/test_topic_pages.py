@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from typing import Any
 from uuid import UUID
 
@@ -145,10 +146,33 @@ def test_pages_that_do_not_go_on_are_an_error(
         return _Page(next_cursor=request.Cursor(topic_name="topic-00001", partition_index=3))
 
     monkeypatch.setattr(Large, "_page", again)
-    with Large(6, 5) as broker, KafkaClient(broker.hosts, handler=handler) as client:
+    options: dict[str, Any] = {"handler": handler, "allow_auto_create_topics": False}
+    with Large(6, 5) as broker, KafkaClient(broker.hosts, **options) as client:
         with pytest.raises(CorruptResponseError, match="page from topic-00001/3 on .* which is not later"):
             client.admin.list_topics()
         assert len(broker.asked) == 2
+        with pytest.raises(TopicNotFoundError) as caught:  # which gets no hint
+            client.topics["topics-00001"]
+        assert caught.value.similar is None
+
+
+@pytest.mark.parametrize("has_pages", [True], indirect=True)
+def test_a_hint_that_takes_long_is_left_out(handler: Handler, has_pages: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_pages, "NAMES_S", 0.3)
+    really = Large._page
+
+    def slowly(self: Large, request: wire.DescribeTopicPartitionsRequest) -> _Page:
+        time.sleep(0.1)
+        return really(self, request)
+
+    monkeypatch.setattr(Large, "_page", slowly)
+    options: dict[str, Any] = {"handler": handler, "allow_auto_create_topics": False}
+    with Large(30, 5, limit=5) as broker, KafkaClient(broker.hosts, **options) as client:
+        for _ in range(2):
+            with pytest.raises(TopicNotFoundError) as caught:
+                client.topics["topics-00007"]
+            assert caught.value.similar is None
+            assert len(broker.asked) < 6
 
 
 _PROGRAM = """
