@@ -42,12 +42,9 @@ def topic_pages(
     :raises CorruptResponseError: a page begins where the one before did
     """
     topic = wire.DescribeTopicPartitionsRequest.Topic
-    request = wire.DescribeTopicPartitionsRequest(
-        # no topics would ask for all of them
-        topics=[topic(name=name) for name in names or ()],
-        response_partition_limit=PAGE_PARTITIONS,
-    )
-    if names is not None and not names:
+    topics = [topic(name=name) for name in sorted(names or (), key=str.encode)]
+    request = wire.DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=PAGE_PARTITIONS)
+    if names is not None and not names:  # no topics would ask for all of them
         return
     while True:
         response = ask(request)
@@ -62,8 +59,12 @@ def topic_pages(
                 f"{following.topic_name}/{following.partition_index} on, which is not later",
                 api="DescribeTopicPartitions",
             )
+        # the answered names need not be sent again
+        topics = [one for one in topics if one.name.encode() >= following.topic_name.encode()]
+        if names is not None and not topics:
+            return
         request = wire.DescribeTopicPartitionsRequest(
-            topics=request.topics,
+            topics=topics,
             response_partition_limit=PAGE_PARTITIONS,
             cursor=wire.DescribeTopicPartitionsRequest.Cursor(
                 topic_name=following.topic_name, partition_index=following.partition_index

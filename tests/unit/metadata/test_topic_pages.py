@@ -126,6 +126,31 @@ def test_lists_and_descriptions_are_the_same_with_pages_and_without(
         assert not broker.asked, "no topics would ask for all"
 
 
+@pytest.mark.parametrize("has_pages", [True], indirect=True)
+def test_answered_names_are_not_sent_again(handler: Handler, has_pages: bool) -> None:
+    names = [f"topic-{number:05d}" for number in (3, 1, 2)]
+    with Large(5, 4, limit=4) as broker, KafkaClient(broker.hosts, handler=handler) as client:
+        described = client.admin.describe_topics(names)
+        assert list(described) == names
+        assert {len(one.partitions) for one in described.values()} == {4}
+        sent = [[topic.name for topic in request.topics] for request in broker.asked]
+        assert sent == [sorted(names)[at:] for at in range(3)]
+
+
+@pytest.mark.parametrize("has_pages", [True], indirect=True)
+def test_a_page_behind_all_names_is_not_asked_for(
+    handler: Handler, has_pages: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without names it would ask for all topics."""
+    monkeypatch.setattr(
+        Large, "_page", lambda self, request: _Page(next_cursor=request.Cursor(topic_name="z", partition_index=0))
+    )
+    with Large(2, 2) as broker, KafkaClient(broker.hosts, handler=handler) as client:
+        with pytest.raises(UnknownTopicOrPartition):
+            client.admin.describe_topics("topic-00001")
+        assert len(broker.asked) == 1
+
+
 def test_a_misspelt_topic_is_compared_with_all_names(handler: Handler, has_pages: bool) -> None:
     with (
         Large(30, 5, limit=20) as broker,
