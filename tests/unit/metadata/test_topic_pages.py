@@ -110,7 +110,10 @@ def test_lists_and_descriptions_are_the_same_with_pages_and_without(
         names = ["topic-00004", "no-such-topic", "topic-00001"]
         described = client.admin.describe_topics(names, raise_errors=False)
         assert list(described) == [names[0], names[2]]
-        assert isinstance(described.errors["no-such-topic"], UnknownTopicOrPartition)
+        error = described.errors["no-such-topic"]
+        assert isinstance(error, UnknownTopicOrPartition)
+        api = "DescribeTopicPartitions" if has_pages else "Metadata"
+        assert (error.broker, error.api, error.topic) == (broker.hosts, api, "no-such-topic")
         for one in described.values():
             assert [part.partition for part in one.partitions] == [0, 1, 2, 3, 4]
             assert [part.leader for part in one.partitions] == [None, 1, 1, 1, 1]
