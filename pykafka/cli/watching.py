@@ -168,7 +168,8 @@ def _rate(before: Counter, now: Counter, seconds: float | None) -> float | None:
     if isinstance(now, Mapping) and isinstance(before, Mapping):
         grown = [count - before[part] for part, count in now.items() if part in before]
         return round(sum(grown) / seconds, 1) if grown else None
-    assert not isinstance(now, Mapping) and not isinstance(before, Mapping)  # a counter has one kind
+    assert not isinstance(now, Mapping)  # a counter has one kind
+    assert not isinstance(before, Mapping)
     return round((now - before) / seconds, 1)
 
 
