@@ -468,8 +468,9 @@ class KafkaClient:
 
         New connections of this client and of all that was made from it use the new credentials. Connections that exist live
         on: where the broker ends sessions (KIP-368), their next renewal uses the new credentials of the same user, and by
-        those of another user or mechanism they end, and are made again. Of an `SslConfig`, files that change are read again
-        without this call. Producers and consumers by librdkafka keep what they began with.
+        those of another user or mechanism they end with their requests in flight, and are made again. Of an
+        `SslConfig`, files that change are read again without this call. Producers and consumers by librdkafka keep what they
+        began with.
 
         :param sasl: the new credentials, such as `Scram(user, new_password)`; None keeps the present ones
         :param tls: as of the constructor; None keeps the present certificates

@@ -134,6 +134,29 @@ class AnyBroker(RequestTarget[Any]):
         self._asked.append(id_)
 
 
+class SameBroker(AnyBroker):
+    """Several requests go to the same broker, as long as it answers: its pages fit each other."""
+
+    def __init__(self, cluster: BaseCluster) -> None:
+        super().__init__(cluster)
+        self._kept: Node | None = None
+        #: The broker that was asked last; None before.
+        self.last: Node | None = None
+
+    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Node | KafkaException]:
+        """Return the broker that was kept, and after a failure another one."""
+        kept, self._kept = self._kept, None
+        if kept is not None and self._cluster.brokers.get(kept.id) is kept:
+            return dict.fromkeys(items, kept)
+        found = super().find(items, left_ms)
+        self.last = next((one for one in found.values() if not isinstance(one, KafkaException)), None)
+        return found
+
+    def keep(self) -> None:
+        """Ask the last broker again: it has answered."""
+        self._kept = self.last
+
+
 class Controller(RequestTarget[Any]):
     """Every item goes to the controller; if it does not answer, or the cluster names none, to any broker.
 

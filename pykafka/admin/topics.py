@@ -19,7 +19,7 @@ from pykafka.admin.results import (
     partition_error,
     partitions_in,
 )
-from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, Leaders, RequestFactory
+from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, Leaders, RequestFactory, SameBroker
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, UnsupportedVersion
 from pykafka.metadata.group_offsets import by_topic
@@ -164,7 +164,7 @@ class PartitionDescription:
     :param isr: the replicas that are in sync
     :param offline: the replicas that are not there
     :param elr: the replicas out of sync that have all committed records, and so may lead (KIP-966); None if brokers do not
-        report them (before Kafka 4.0)
+        report them (before Kafka 3.8, and with ZooKeeper), and empty if the cluster has the feature switched off
     :param last_known_elr: those of the last time that there was no leader; None likewise
     """
 
@@ -222,7 +222,7 @@ class TopicsAdmin(AdminBase):
         deadline = self._deadline(timeout_ms)
         found: dict[str, TopicListing] = {}
         try:
-            for page in self._pages(None, deadline):
+            for page in self._pages(None, deadline, SameBroker(self._cluster)):
                 _list(found, page)
         except UnsupportedVersion:
             found.clear()
@@ -238,22 +238,26 @@ class TopicsAdmin(AdminBase):
             found[name] for name in sorted(found) if internal or not (found[name].internal or name.startswith("__"))
         ]
 
-    def _pages(self, names: Sequence[str] | None, deadline: float) -> Iterator[Sequence[Topic]]:
+    def _pages(self, names: Sequence[str] | None, deadline: float, target: SameBroker) -> Iterator[Sequence[Topic]]:
         """Yield pages of topics; see `topic_pages`.
 
+        :param target: finds the broker, and then names it
         :raises UnsupportedVersion: the brokers have no pages
         """
         from pykafka.metadata.topic_pages import topic_pages
 
-        return topic_pages(
-            lambda request: self._ask_one(
+        def ask(request: wire.DescribeTopicPartitionsRequest) -> wire.DescribeTopicPartitionsResponse:
+            response: wire.DescribeTopicPartitionsResponse = self._ask_one(
                 wire.DescribeTopicPartitionsRequest,
                 lambda broker, left: request,
                 lambda response: response,
                 self._left_ms(deadline),
-            ),
-            names,
-        )
+                target,
+            )
+            target.keep()
+            return response
+
+        return topic_pages(ask, names)
 
     def describe_topics(
         self,
@@ -279,8 +283,9 @@ class TopicsAdmin(AdminBase):
             paged: dict[str, TopicDescription | KafkaException] = {
                 name: UnknownTopicOrPartition(topic=name) for name in names
             }
-            for page in self._pages(names, deadline):
-                _describe(paged, page, authorized_operations)
+            target = SameBroker(self._cluster)
+            for page in self._pages(names, deadline, target):
+                _describe(paged, page, authorized_operations, None if target.last is None else target.last.address)
             return checked(Results(paged), raise_errors)
         except UnsupportedVersion:
             return self._described_by_metadata(names, authorized_operations, self._left_ms(deadline), raise_errors)
@@ -522,15 +527,21 @@ def _list(found: dict[str, TopicListing], topics: Iterable[Any]) -> None:
 
 
 def _describe(
-    found: dict[str, TopicDescription | KafkaException], page: Sequence[Topic], authorized_operations: bool
+    found: dict[str, TopicDescription | KafkaException],
+    page: Sequence[Topic],
+    authorized_operations: bool,
+    address: str | None,
 ) -> None:
-    """Add a page to descriptions; a topic that is there already has more partitions now."""
+    """Add a page to descriptions; a topic that is there already has more partitions now.
+
+    :param address: of the broker, for errors
+    """
     for topic in page:
         if topic.name is None or topic.name not in found:
             continue
         error = outcome(topic.error_code, topic=topic.name)
         if error is not None:
-            found[topic.name] = error
+            found[topic.name] = error.with_context(broker=address, api="DescribeTopicPartitions")
             continue
         described, before = _described(topic.name, topic), found[topic.name]
         if isinstance(before, TopicDescription):

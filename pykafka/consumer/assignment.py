@@ -106,9 +106,9 @@ class Assignment(ABC):
         self.cluster = cluster
         self.handler: Handler = cluster.handler
         self.options = options
-        #: Hears of records, polls and commits; None: nobody listens.
         #: Knows since when partitions stand still, once health has looked at this consumer.
         self.progress: Stillness | None = None
+        #: Hears of records, polls and commits; None: nobody listens.
         self.listener: ClientListener | None = None
         if cluster.listener is not None:
             self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group), self, before)

@@ -66,8 +66,8 @@ class ProxyError(SocketDisconnectedError):
 class WrongBrokerError(SocketDisconnectedError):
     """Raised when an address leads to another broker than the one that the client means, or to another cluster (KIP-1242).
 
-    The broker there has refused the connection before any other request. The client asks for metadata at its first addresses,
-    and tries again; nothing was sent.
+    The broker there has refused the connection before any other request, but behind a login by SASL, if there is one. The
+    client asks for metadata at its first addresses, and tries again; the request was not sent.
     """
 
 

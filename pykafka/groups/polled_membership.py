@@ -36,6 +36,8 @@ class PolledMembership(ABC):
     _change: AssignmentChange
     _topic_watch: TopicWatch
     _subscription: Subscription | None = None
+    # What the last `leave` was asked; see its parameter.
+    _leave_group: bool | None = None
 
     def _set_up_polling(self) -> None:
         """Make the lock and the mark of the worker that polls: at first, and after a fork."""
@@ -167,7 +169,7 @@ class PolledMembership(ABC):
         :param leave_group: whether to tell the coordinator; None: unless the member is static
         :raises Exception: a hook has raised it; the group was left all the same
         """
-        self._subscription = None
+        self._subscription, self._leave_group = None, leave_group
         try:
             if not self.in_callback:
                 self.abort()

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import CorruptResponseError, UnsupportedVersion
 from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
 
 log = logging.getLogger(__name__)
 
 #: How many partitions a page has at most; brokers have a limit of their own, which is 2000 by default.
 PAGE_PARTITIONS = 2000
+#: How long `all_names` reads further pages (s); beyond, a misspelt topic gets no hint.
+NAMES_S = 5.0
 
 Topic = wire.DescribeTopicPartitionsResponse.Topic
 
@@ -21,6 +25,8 @@ Topic = wire.DescribeTopicPartitionsResponse.Topic
 class AskedCluster(Protocol):
     """The cluster; `pykafka.metadata.cluster.BaseCluster` documents each member."""
 
+    @property
+    def handler(self) -> Handler: ...
     def call(self, request: wire.DescribeTopicPartitionsRequest) -> wire.DescribeTopicPartitionsResponse: ...
     def ask_metadata(self, topics: list[str] | None) -> wire.MetadataResponse: ...
 
@@ -36,12 +42,9 @@ def topic_pages(
     :raises CorruptResponseError: a page begins where the one before did
     """
     topic = wire.DescribeTopicPartitionsRequest.Topic
-    request = wire.DescribeTopicPartitionsRequest(
-        # no topics would ask for all of them
-        topics=[topic(name=name) for name in names or ()],
-        response_partition_limit=PAGE_PARTITIONS,
-    )
-    if names is not None and not names:
+    topics = [topic(name=name) for name in sorted(names or (), key=str.encode)]
+    request = wire.DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=PAGE_PARTITIONS)
+    if names is not None and not names:  # no topics would ask for all of them
         return
     while True:
         response = ask(request)
@@ -56,8 +59,12 @@ def topic_pages(
                 f"{following.topic_name}/{following.partition_index} on, which is not later",
                 api="DescribeTopicPartitions",
             )
+        # the answered names need not be sent again
+        topics = [one for one in topics if one.name.encode() >= following.topic_name.encode()]
+        if names is not None and not topics:
+            return
         request = wire.DescribeTopicPartitionsRequest(
-            topics=request.topics,
+            topics=topics,
             response_partition_limit=PAGE_PARTITIONS,
             cursor=wire.DescribeTopicPartitionsRequest.Cursor(
                 topic_name=following.topic_name, partition_index=following.partition_index
@@ -66,15 +73,22 @@ def topic_pages(
 
 
 def all_names(cluster: AskedCluster, has_pages: bool) -> list[str]:
-    """Return the names of all topics.
+    """Return the names of all topics, to compare a misspelt one with; none if there are more than can be read in time.
 
     :param has_pages: whether brokers have pages (since Kafka 3.8, without ZooKeeper); else one answer has all topics
     :raises NoBrokersAvailableError: no broker answered
     """
     if has_pages:
         try:
-            pages = (_names(page) for page in topic_pages(cluster.call, None))
-            return list(dict.fromkeys(chain.from_iterable(pages)))
+            names: dict[str, None] = {}
+            now = cluster.handler.now
+            deadline = now() + NAMES_S
+            for page in topic_pages(cluster.call, None):
+                if now() > deadline:
+                    log.debug("the names of all topics take longer than %g s", NAMES_S)
+                    return []
+                names |= dict.fromkeys(_names(page))
+            return list(names)
         except UnsupportedVersion as error:  # as of a broker that is not upgraded yet
             log.debug("not all brokers describe topics page by page: %s", error)
     return _names(cluster.ask_metadata(None).topics)

@@ -220,7 +220,11 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         return self._create(cluster, name, metadata)
 
     def _similar(self, cluster: TopicSource, name: str) -> str | None:
-        known = cluster.topic_names()
+        try:
+            known = cluster.topic_names()
+        except KafkaException as error:  # the look-up itself raises what concerns it
+            log.debug("topic %s: no hint at a name like it: %s", name, error)
+            return None
         if name in known:  # it is being created, and not all brokers know it
             return None
         return most_similar(name, (one for one in known if not self._should_exclude_topic(one)))

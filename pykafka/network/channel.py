@@ -82,7 +82,13 @@ class Channel:
         self._name = name
         settings = settings or ConnectionSettings()
         self._reached = reached
-        self._max_idle_s = settings.connections_max_idle_ms / 1000
+        self._settings = settings
+        # The credentials of the last attempt: an error of others has no meaning, and no pause.
+        self._sasl, self._ssl_config = settings.sasl, settings.ssl_config
+        idle_ms = settings.connections_max_idle_ms
+        if name.startswith(LENT):
+            idle_ms = min(idle_ms or LENT_IDLE_MS, LENT_IDLE_MS)
+        self._max_idle_s = idle_ms / 1000
         self._lost = lost
         self._handler = handler
         self._make_connection = make_connection
@@ -212,8 +218,11 @@ class Channel:
             self._judge(ended)
             ended.cut()
             self._lost()
-        if self._last_error is not None and self._handler.now() < self._retry_at:
+        sasl, ssl_config = self._settings.sasl, self._settings.ssl_config
+        replaced = sasl is not self._sasl or ssl_config is not self._ssl_config
+        if self._last_error is not None and not replaced and self._handler.now() < self._retry_at:
             raise self._last_error.again()
+        self._sasl, self._ssl_config = sasl, ssl_config
         connection = self._connecting = self._make_connection()
         began = self._handler.now()
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.exceptions import (
@@ -18,7 +17,7 @@ from pykafka.handlers.base import WeakCall
 from pykafka.metrics.listener import CONNECTION, THROTTLED, kind_of
 from pykafka.network import requestlog
 from pykafka.network.api_versions import ApiVersions, KnownVersions
-from pykafka.network.channel import LENT, LENT_IDLE_MS, Channel, Channels
+from pykafka.network.channel import Channel, Channels
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.dialing import Route
 from pykafka.network.in_flight import InFlightRequest, Peer
@@ -116,9 +115,6 @@ class Node:
         self._buffer_size = buffer_size
         self._source = (source_host, int(source_port))
         self._settings = settings or ConnectionSettings(ssl_config=ssl_config)
-        idle_ms = self._settings.connections_max_idle_ms
-        idle_ms = min(idle_ms, LENT_IDLE_MS) if idle_ms else LENT_IDLE_MS
-        self._lent_settings = replace(self._settings, connections_max_idle_ms=idle_ms)
         self._route = Route(self._settings, handler.random)
         self._client_id = client_id
         known = KnownVersions(broker_version) if known_versions is None else known_versions
@@ -260,7 +256,7 @@ class Node:
             self.versions.prepare,
             self.timeout_ms(name),
             self.versions.doubt,
-            self._lent_settings if name.startswith(LENT) else self._settings,
+            self._settings,
             self._channels.try_again,
             # by role: members and sessions have ever new names
             None if self.listener is None else self.listener.part(CONNECTION, (self._id, name.partition(":")[0])),

@@ -114,13 +114,11 @@ class ConnectionSettings(Options):
             )
         if tls is not None and self.ssl_config is None:
             raise ValueError("this client does not speak TLS, and its brokers expect none there: give KafkaClient tls=")
-        if (
-            present is not None
-            and sasl is not None
-            and sasl.name != present.name
-            and not self.allow_cleartext_credentials
-        ):
-            warn_of_cleartext(sasl, tls or self.ssl_config, where)
+        if present is not None and sasl is not None and not self.allow_cleartext_credentials:
+            endpoint = getattr(sasl, "cleartext_endpoint", "")
+            exposes = bool(endpoint) and endpoint != getattr(present, "cleartext_endpoint", "")
+            if exposes or sasl.name != present.name:
+                warn_of_cleartext(sasl, tls or self.ssl_config, where)
         if tls is not None:
             self._set("ssl_config", tls)
         if sasl is not None:

@@ -102,7 +102,7 @@ class Reauthentication:
             mechanism = self._connection.mechanism or session.mechanism
             if _user_of(mechanism) != _user_of(session.mechanism):  # which brokers refuse on a connection that exists
                 raise self._failed(
-                    KafkaException("the application has replaced the credentials by those of another user")
+                    KafkaException("the application has replaced the credentials by those of another user or mechanism")
                 )
             try:
                 while (early := session.not_before - self._handler.now()) > 0:  # sessions of about a second

@@ -326,7 +326,7 @@ class VersionNegotiation:
         response = decode_response(wire.ApiVersionsRequest, self.version, frame)[1]
         if response.error_code == _REBOOTSTRAP_REQUIRED and self._identity is not None:
             raise WrongBrokerError(
-                f"{self._broker} leads no longer to broker {self._identity.node_id} of cluster {self._identity.cluster_id}: "
+                f"{self._broker} no longer leads to broker {self._identity.node_id} of cluster {self._identity.cluster_id}: "
                 "another broker refuses the connection there. The client looks for the right one at its first addresses. If "
                 "this lasts, check DNS, load balancers and advertised.listeners; a proxy with numbers of its own needs "
                 "metadata_cluster_check_enable=False"

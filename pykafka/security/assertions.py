@@ -213,9 +213,9 @@ def _read(path: str, what: str) -> str:
             text = file.read(FILE_MAX + 1)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise TokenUnavailableError(f"{what} cannot be read from {path}: {reason}") from None
+        raise TokenUnavailableError(f"{what} cannot be read from {shown(path)}: {reason}") from None
     if len(text) > FILE_MAX:
-        raise TokenUnavailableError(f"{what} cannot be read from {path}: it is longer than {FILE_MAX} bytes")
+        raise TokenUnavailableError(f"{what} cannot be read from {shown(path)}: it is longer than {FILE_MAX} bytes")
     return text
 
 

@@ -20,6 +20,8 @@ PemLike = str | bytes | os.PathLike[str]
 
 #: The beginning of each block of PEM, which distinguishes text from a path.
 MARK = "-----BEGIN"
+#: Base64 of a key, or of PEM text, which is no path. DER begins with a sequence: its Base64 begins with M.
+_BASE64 = re.compile(r"\s*(?:M|LS0tLS1CRUdJT)[A-Za-z0-9+/_=\s-]{40,}")
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _JAVA_STORES = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
 _SEQUENCE, _INTEGER, _UTC_TIME = 0x30, 0x02, 0x17
@@ -55,7 +57,10 @@ def shown(value: PemLike | None) -> str:
     """Return how `repr` and errors show a value: the path, and never text, which may be a key."""
     if value is None:
         return "None"
-    return "<PEM text>" if text_of(value) is not None else repr(os.fsdecode(value))
+    if text_of(value) is not None:
+        return "<PEM text>"
+    path = os.fsdecode(value)
+    return "<no path>" if "\n" in path or _BASE64.fullmatch(path) else repr(path)
 
 
 def blocks(text: str, *labels: str) -> str:

@@ -131,7 +131,7 @@ class OAuthBearer:
         self._retry_at = 0.0
 
     def __repr__(self) -> str:
-        source = "" if self._source is None else f" token={_name_of(self._source)}"
+        source = "" if self._source is None else f" token={name_of(self._source)}"
         return f"<{type(self).__name__}{source}>"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -181,7 +181,7 @@ class OAuthBearer:
             return valid and timeout > 0
         if not refresh.wait(handler, timeout, wanted):
             raise TokenTimeoutError(
-                f"no token came within {timeout:.3g} s from {_name_of(self._source)}: does it answer, and in less time?"
+                f"no token came within {timeout:.3g} s from {name_of(self._source)}: does it answer, and in less time?"
             )
         if isinstance(refresh.error, KafkaException):
             raise refresh.error.again()
@@ -221,7 +221,7 @@ class OAuthBearer:
             raise
         except Exception as error:  # noqa: BLE001 - the callback's own
             raise TokenUnavailableError(
-                f"{_name_of(self._source)} gave no token: {type(error).__name__}: {redacted(str(error))}; look at it, or "
+                f"{name_of(self._source)} gave no token: {type(error).__name__}: {redacted(str(error))}; look at it, or "
                 "at the service that it asks"
             ) from None
         now = handler.time_ms() / 1000
@@ -232,7 +232,7 @@ class OAuthBearer:
             return _CachedToken(token, now + UNKNOWN_LIFE_S / 2, now + UNKNOWN_LIFE_S)
         if ends_at <= now:
             raise SaslAuthenticationFailed(
-                f"the token of {_name_of(self._source)} has expired {now - ends_at:.0f} s ago; get a new one, and compare the "
+                f"the token of {name_of(self._source)} has expired {now - ends_at:.0f} s ago; get a new one, and compare the "
                 "clocks of both machines"
             )
         part = handler.random.uniform(REFRESH_FROM, REFRESH_TO)
@@ -316,7 +316,8 @@ def _reason(challenge: bytes, *secrets: str) -> str:
     return redacted(", ".join(f"{name} {value}" for name, value in fields.items() if value), *secrets)
 
 
-def _name_of(source: Any) -> str:
+def name_of(source: Any) -> str:
+    """Return how texts name a function of the application: never by a `repr` of its own, which may show secrets."""
     if source is None:
         return "the configuration"
     if isinstance(source, type) or not hasattr(source, "__name__"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from pykafka.security.assertions import JwtFile, SignedAssertion
+from pykafka.security.certificate_stores import MARK, text_of
 from pykafka.security.oidc import JWT_BEARER, OidcClientCredentials, OidcJwtBearer
 from pykafka.utils.redact import concealing
 
@@ -95,6 +96,10 @@ def assertion_of(values: Mapping[str, Any]) -> Callable[[], str] | None:
     for names in (keys, templates):
         if len(names) > 1:
             raise ValueError(f"{' and '.join(ASSERTION + name for name in names)} say the same: give one of them")
+    if keys == ["private.key.pem"] and text_of(given[keys[0]]) is None:
+        raise ValueError(
+            f"{ASSERTION}{keys[0]} must be PEM text, from {MARK} to the end; for a file give {ASSERTION}private.key.file"
+        )
     if not keys:
         if given:
             raise ValueError(f"{ASSERTION}{min(given)} needs {ASSERTION}private.key.file: the key that signs")

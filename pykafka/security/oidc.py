@@ -14,7 +14,7 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 from pykafka.exceptions import SaslAuthenticationFailed, TokenUnavailableError
 from pykafka.security.certificate_stores import text_of
 from pykafka.security.mechanism import credential, redacted
-from pykafka.security.oauth import OAuthToken
+from pykafka.security.oauth import OAuthToken, name_of
 from pykafka.utils.redact import concealing
 
 if TYPE_CHECKING:
@@ -193,6 +193,8 @@ class OidcClientCredentials(_TokenEndpoint):
                 raise ValueError("client_secret and assertion are two proofs of the client: give one of them")
             _check_callable(assertion)
         self.client_id = None if client_id is None and assertion is not None else credential(client_id, "client_id")
+        if assertion is None and client_secret is None:
+            raise ValueError("client_secret is missing: give it, or assertion= with a SignedAssertion or a JwtFile")
         self._secret = "" if assertion is not None else credential(client_secret, "client_secret")
         self._urlencode = urlencode
         self._assertion = assertion
@@ -253,7 +255,7 @@ class OidcJwtBearer(_TokenEndpoint):
         self._assertion = assertion
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._where} assertion={self._assertion!r}>"
+        return f"<{type(self).__name__} {self._where} assertion={name_of(self._assertion)}>"
 
     __hash__ = _TokenEndpoint.__hash__
 

@@ -46,6 +46,7 @@ from pykafka.exceptions import (
     UnknownMemberId,
     UnknownTopicId,
     UnsupportedVersion,
+    WrongBrokerError,
     error_for,
 )
 from pykafka.metadata.elections import wait_for_coordinator
@@ -103,6 +104,7 @@ NOT_SENT = (
     ProxyError,
     ThrottledError,
     TlsError,
+    WrongBrokerError,
     *LOGIN_ERRORS,
 )
 CHANNEL = "transactions"
@@ -356,7 +358,11 @@ class Coordinator:
         if not isinstance(error, UnknownTopicId) or error.topic is None:
             return error
         left_ms = max(1, round((deadline - self._cluster.handler.now()) * 1000))
-        self._cluster.update([error.topic], min(left_ms, self._cluster.socket_timeout_ms))
+        try:
+            self._cluster.update([error.topic], min(left_ms, self._cluster.socket_timeout_ms))
+        except KafkaException as failure:  # the commit has its answer all the same
+            log.info("topic %s may have been recreated, and metadata cannot be fetched: %s", error.topic, failure)
+            return error
         before, now = ids.get(error.topic), self._cluster.topic_id(error.topic)
         if now is None or now == before:  # the broker may not know the topic yet
             return error

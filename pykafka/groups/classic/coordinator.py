@@ -65,6 +65,7 @@ class AbstractCoordinator(ABC):
     has_topics: ClassVar[bool] = True
     #: Hears of the steps of the membership; None: nobody listens.
     listener: ClientListener | None = None
+    _leave_group: bool | None = None
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
         "group_id": "",
         "group_instance_id": None,
@@ -357,13 +358,14 @@ class AbstractCoordinator(ABC):
             self.membership.apply(Event.NAMED, member_id=response.member_id)
             request.member_id = response.member_id
 
-    def _learn_member_id(self, timeout_ms: int) -> None:
-        """Wait for the id that the coordinator is about to give this member, if it has none yet: it leaves with it."""
-        if self.config["group_instance_id"] is not None or self.membership.member_id:
-            return
+    def _learn_member_id(self, timeout_ms: int, leaves: bool) -> bool:
+        """If the member leaves, wait for its id, which the coordinator is about to give it; return whether it can leave."""
+        if not leaves or self.membership.member_id or (self._static_member and self._static_member.is_joining()):
+            return leaves
         member_id = self.pending_join.member_id(timeout_ms)
         if member_id and self.membership.state in {State.JOINING, State.STALE}:
             self.membership.apply(Event.NAMED, member_id=member_id)
+        return bool(self.membership.member_id)
 
     def sync(self, assignments: Mapping[str, Any], deadline: float | None = None) -> bytes:
         """Return this member's assignment, as bytes.
@@ -474,9 +476,7 @@ class AbstractCoordinator(ABC):
 
     def _failed(self, error: BaseException | None) -> None:
         self.membership.apply(Event.FAILED)
-        if (
-            self.connection.closing
-        ):  # which ended the connection; the coordinator is there, and this member is about to leave
+        if self.connection.closing:  # which ended the connection; the coordinator is there, and this member leaves
             return
         if error is not None:
             self._report(REBALANCE_FAILED, error)
@@ -557,15 +557,15 @@ class AbstractCoordinator(ABC):
     def abort(self) -> None:
         """End a `join` or `sync` that waits in another worker by an error, and let none begin; call `close` next."""
         self.connection.closing = True
-        self._learn_member_id(LEAVE_TIMEOUT_MS)
+        leaves = self._static_member is None if self._leave_group is None else self._leave_group
+        self._learn_member_id(LEAVE_TIMEOUT_MS, leaves)
         self.connection.drop_connection()
 
     def close(self, *, timeout_ms: int | None = None, leave_group: bool | None = None) -> None:
         """End heartbeats, leave the group, and forget generation and member id; the member may join again.
 
-        By default a static member does not leave: the group expects it back within the session timeout.
-
-        If a greenlet's timeout ends this call, the member leaves all the same.
+        By default a static member does not leave: the group expects it back within the session timeout. If a greenlet's
+        timeout ends this call, the member leaves all the same.
 
         :param timeout_ms: how long leaving may take; by default 5,000
         :param leave_group: whether to tell the coordinator (KIP-1092); None: unless the member is static
@@ -575,18 +575,18 @@ class AbstractCoordinator(ABC):
             self._ending.wait()  # an earlier `close` may have been cut off while the member left
             return
         self.connection.closing = True
-        leaves = self.config["group_instance_id"] is None if leave_group is None else leave_group
+        leaves = self._static_member is None if leave_group is None else leave_group
         self._ending.take(partial(self._close, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms, leaves))
 
     def _close(self, timeout_ms: int, leaves: bool) -> None:
         try:
             self.sender.stop()
-            self._learn_member_id(timeout_ms)
-            member_id = self.membership.member_id
+            leaves = self._learn_member_id(timeout_ms, leaves)
+            member_id, instance_id = self.membership.member_id, self.config["group_instance_id"]
             self._forget_membership()
             self.connection.drop_connection()  # a request to join that waits there would hold up the request to leave
-            if leaves and member_id:
-                self.connection.leave_by(partial(self._leave_once, member_id), member_id, timeout_ms)
+            if leaves:
+                self.connection.leave_by(partial(self._leave_once, member_id), member_id or instance_id, timeout_ms)
             self.connection.drop_connection()
             self.connection.coordinator = None
         finally:

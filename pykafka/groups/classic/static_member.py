@@ -74,7 +74,19 @@ class StaticMember:
         self._topics: frozenset[str] = frozenset()
         self._stored = self._doubt = Doubt.NONE
         self._generation = self._outdated = -1
-        self._leaves = False
+        self._leaves = self._is_joining = False
+
+    # -- when it leaves --------------------------------------------------------------------------------------------------
+
+    def is_joining(self) -> bool:
+        """Return whether the first request to join was not answered: the member can leave by its instance id.
+
+        The coordinator answers a static member when the whole group has joined. `forget` ends this, not the connection's end.
+        """
+        sent = self._member.pending_join.sent
+        if sent is not None and not sent.pending.done and isinstance(sent.request, wire.JoinGroupRequest):
+            self._is_joining = True
+        return self._is_joining
 
     # -- before it joins -------------------------------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ def test_another_broker_of_the_cluster_refuses(
         client.brokers[1].call(wire.MetadataRequest(topics=[]))
         lead(kafka3.ports[1], kafka3.ports[2])
         cut(client, 1)
-        with pytest.raises(WrongBrokerError, match="no longer to broker 1 of cluster"):
+        with pytest.raises(WrongBrokerError, match="no longer leads to broker 1 of cluster"):
             client.brokers[1].call(wire.MetadataRequest(topics=[]))
         client.update_cluster()  # by the others
         assert sorted(client.brokers) == [1, 2, 3]

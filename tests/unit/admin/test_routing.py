@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, RequestFactory, Router
+from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, RequestFactory, Router, SameBroker
 from pykafka.exceptions import (
     BrokerNotAvailable,
     ClientClosedError,
@@ -155,6 +155,26 @@ def test_requests_are_cut_where_a_version_has_room_for_few() -> None:
     asked = question(most=lambda version: 2)
     assert ask(cluster, [1, 2, 3], AnyBroker(cast("Any", cluster)), asked) == {1: 10, 2: 20, 3: 30}
     assert cluster.log == ["send 1 [1, 2]", "send 1 [3]", "read 1", "read 1"]
+
+
+@pytest.mark.parametrize("trouble", ["none", "down", "gone"])
+def test_the_same_broker_is_asked_until_it_fails(trouble: str) -> None:
+    cluster = Cluster()
+    for id_ in range(1, 6):
+        cluster.add(id_, tens)
+    target = SameBroker(cast("Any", cluster))
+    asked: list[int] = []
+    for number in range(6):
+        if number == 3 and trouble == "down":
+            cluster.brokers[asked[0]].down = ConnectionRefused("nothing listens")
+        elif number == 3 and trouble == "gone":
+            del cluster.brokers[asked[0]]
+        assert ask(cluster, [1], target, question(once=True)) == {1: 10}
+        target.keep()
+        assert target.last is not None
+        asked.append(target.last.id)
+    assert len(set(asked[:3])) == len(set(asked[3:])) == 1
+    assert (asked[2] == asked[3]) is (trouble == "none")
 
 
 def test_a_controller_that_moved_is_followed() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -17,10 +17,12 @@ from pykafka.compat.topic_member import TopicMember
 from pykafka.exceptions import CorruptResponseError
 from pykafka.groups.assignors.abstract import AbstractPartitionAssignor
 from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor, RoundRobinPartitionAssignor
-from pykafka.groups.classic.heartbeat import Report
+from pykafka.groups.classic.coordinator import AbstractCoordinator
+from pykafka.groups.classic.heartbeat import Report, leave_request
 from pykafka.groups.classic.membership import ClassicMembership
 from pykafka.groups.classic.state import EVENT_OF_ERROR, TABLE, Event, ImpossibleEvent, MemberState, State
 from pykafka.groups.heartbeat_sender import Heartbeat
+from pykafka.handlers import Handler
 from pykafka.membershipprotocol import (
     GroupMembershipProtocol,
     RangeProtocol,
@@ -80,6 +82,78 @@ def test_a_member_warns_of_heartbeats_that_were_refused_for_longer_than_its_sess
     )
     assert "GROUP_AUTHORIZATION_FAILED" in caplog.text
     assert "a:9092" in caplog.text
+
+
+# -- leaving ------------------------------------------------------------------------------------------------------------
+
+
+class Joining(AbstractCoordinator):
+    """A member whose first request to join has no answer yet."""
+
+    def __init__(self, handler: Handler, instance_id: str | None) -> None:
+        cluster = SimpleNamespace(handler=handler, listener=None)
+        super().__init__(cast(Any, cluster), group_id="g", group_instance_id=instance_id)
+        self.waits: list[float] = []
+        #: (LeaveGroup request in version 3, name for the log)
+        self.left: list[tuple[Any, str]] = []
+        self.membership.apply(Event.JOIN)
+        self.join_pends()
+        cast(Any, self.connection).leave_by = self._note_leave
+
+    def join_pends(self) -> None:
+        pending = SimpleNamespace(done=False, get=self._wait)
+        self.pending_join.sent = cast(Any, SimpleNamespace(request=wire.JoinGroupRequest(), pending=pending))
+
+    def _wait(self, timeout: float) -> Any:
+        self.waits.append(timeout)
+        return SimpleNamespace(member_id="m-1")
+
+    def _note_leave(self, once: Any, name: str, timeout_ms: int) -> None:
+        self.left.append((leave_request("g", once.args[0], 3, self.config["group_instance_id"]).members[0], name))
+
+    def protocol_type(self) -> str:
+        return "consumer"
+
+    def group_protocols(self) -> list[tuple[str, Any]]:
+        return []
+
+    def _perform_assignment(self, *args: Any) -> dict[str, Any]:
+        return {}
+
+    def _on_join_complete(self, *args: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("aborted", [False, True])
+@pytest.mark.parametrize("leave_group", [None, True, False])
+@pytest.mark.parametrize("instance_id", [None, "host-1"])
+def test_what_a_member_sends_that_is_closed_in_its_first_join(
+    handler: Handler, instance_id: str | None, leave_group: bool | None, aborted: bool
+) -> None:
+    """A static member leaves by its instance id: it gets no member id before the whole group has joined."""
+    member = Joining(handler, instance_id)
+    leaves = instance_id is None if leave_group is None else leave_group
+    if aborted:  # as `PolledMembership.leave` does, which ends the wait of the worker that joins
+        member._leave_group = leave_group
+        member.abort()
+        member.pending_join.forget()
+        member.membership.apply(Event.FAILED)
+    member.close(leave_group=leave_group)
+    waits = [5.0] if leaves and instance_id is None else []
+    assert member.waits == waits
+    if not leaves:
+        assert member.left == []
+        return
+    ((left, name),) = member.left
+    assert (left.member_id, left.group_instance_id) == (("m-1", None) if instance_id is None else ("", instance_id))
+    assert name == (instance_id or "m-1")
+
+
+def test_a_static_member_that_never_joined_sends_nothing(handler: Handler) -> None:
+    member = Joining(handler, "host-1")
+    member.pending_join.forget()
+    member.close(leave_group=True)
+    assert member.left == []
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from typing import Any
 from uuid import UUID
 
@@ -109,7 +110,10 @@ def test_lists_and_descriptions_are_the_same_with_pages_and_without(
         names = ["topic-00004", "no-such-topic", "topic-00001"]
         described = client.admin.describe_topics(names, raise_errors=False)
         assert list(described) == [names[0], names[2]]
-        assert isinstance(described.errors["no-such-topic"], UnknownTopicOrPartition)
+        error = described.errors["no-such-topic"]
+        assert isinstance(error, UnknownTopicOrPartition)
+        api = "DescribeTopicPartitions" if has_pages else "Metadata"
+        assert (error.broker, error.api, error.topic) == (broker.hosts, api, "no-such-topic")
         for one in described.values():
             assert [part.partition for part in one.partitions] == [0, 1, 2, 3, 4]
             assert [part.leader for part in one.partitions] == [None, 1, 1, 1, 1]
@@ -123,6 +127,31 @@ def test_lists_and_descriptions_are_the_same_with_pages_and_without(
         del broker.asked[:]
         assert client.admin.describe_topics([]) == {}
         assert not broker.asked, "no topics would ask for all"
+
+
+@pytest.mark.parametrize("has_pages", [True], indirect=True)
+def test_answered_names_are_not_sent_again(handler: Handler, has_pages: bool) -> None:
+    names = [f"topic-{number:05d}" for number in (3, 1, 2)]
+    with Large(5, 4, limit=4) as broker, KafkaClient(broker.hosts, handler=handler) as client:
+        described = client.admin.describe_topics(names)
+        assert list(described) == names
+        assert {len(one.partitions) for one in described.values()} == {4}
+        sent = [[topic.name for topic in request.topics] for request in broker.asked]
+        assert sent == [sorted(names)[at:] for at in range(3)]
+
+
+@pytest.mark.parametrize("has_pages", [True], indirect=True)
+def test_a_page_behind_all_names_is_not_asked_for(
+    handler: Handler, has_pages: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without names it would ask for all topics."""
+    monkeypatch.setattr(
+        Large, "_page", lambda self, request: _Page(next_cursor=request.Cursor(topic_name="z", partition_index=0))
+    )
+    with Large(2, 2) as broker, KafkaClient(broker.hosts, handler=handler) as client:
+        with pytest.raises(UnknownTopicOrPartition):
+            client.admin.describe_topics("topic-00001")
+        assert len(broker.asked) == 1
 
 
 def test_a_misspelt_topic_is_compared_with_all_names(handler: Handler, has_pages: bool) -> None:
@@ -145,10 +174,33 @@ def test_pages_that_do_not_go_on_are_an_error(
         return _Page(next_cursor=request.Cursor(topic_name="topic-00001", partition_index=3))
 
     monkeypatch.setattr(Large, "_page", again)
-    with Large(6, 5) as broker, KafkaClient(broker.hosts, handler=handler) as client:
+    options: dict[str, Any] = {"handler": handler, "allow_auto_create_topics": False}
+    with Large(6, 5) as broker, KafkaClient(broker.hosts, **options) as client:
         with pytest.raises(CorruptResponseError, match="page from topic-00001/3 on .* which is not later"):
             client.admin.list_topics()
         assert len(broker.asked) == 2
+        with pytest.raises(TopicNotFoundError) as caught:  # which gets no hint
+            client.topics["topics-00001"]
+        assert caught.value.similar is None
+
+
+@pytest.mark.parametrize("has_pages", [True], indirect=True)
+def test_a_hint_that_takes_long_is_left_out(handler: Handler, has_pages: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_pages, "NAMES_S", 0.3)
+    really = Large._page
+
+    def slowly(self: Large, request: wire.DescribeTopicPartitionsRequest) -> _Page:
+        time.sleep(0.1)
+        return really(self, request)
+
+    monkeypatch.setattr(Large, "_page", slowly)
+    options: dict[str, Any] = {"handler": handler, "allow_auto_create_topics": False}
+    with Large(30, 5, limit=5) as broker, KafkaClient(broker.hosts, **options) as client:
+        for _ in range(2):
+            with pytest.raises(TopicNotFoundError) as caught:
+                client.topics["topics-00007"]
+            assert caught.value.similar is None
+            assert len(broker.asked) < 6
 
 
 _PROGRAM = """

@@ -157,7 +157,7 @@ def test_a_reused_address_is_refused_and_the_right_broker_found(
         lead(SEED, moved)  # the cluster is elsewhere
         del foreign.keys[:]
         with pytest.raises(
-            WrongBrokerError, match=r"no longer to broker 1 of cluster ours.* first addresses"
+            WrongBrokerError, match=r"no longer leads to broker 1 of cluster ours.* first addresses"
         ) as raised:
             client.brokers[1].call(wire.MetadataRequest(topics=[]))
         assert not isinstance(raised.value, ForeignClusterError)
@@ -185,7 +185,7 @@ def test_an_address_that_stays_wrong_is_an_error_by_name(
         first.__exit__(None, None, None)
         for name in (SEED, ONE):
             lead(name, foreign)
-        with pytest.raises(NoBrokersAvailableError, match="no longer to broker 1 of cluster ours") as raised:
+        with pytest.raises(NoBrokersAvailableError, match="no longer leads to broker 1 of cluster ours") as raised:
             client.update_cluster()
         kinds = {type(error) for _, error in raised.value.ledger}
         assert kinds == {WrongBrokerError, ForeignClusterError}

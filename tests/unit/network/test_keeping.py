@@ -13,7 +13,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.broker import Broker
-from pykafka.exceptions import KafkaException, SocketDisconnectedError
+from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, SocketDisconnectedError
 from pykafka.handlers import Address, Handler
 from pykafka.network.channel import Channel, Channels
 from pykafka.network.connection import BrokerConnection
@@ -21,8 +21,10 @@ from pykafka.network.dialing import Route
 from pykafka.network.options import ConnectionSettings
 from pykafka.network.requests import RequestHandler
 from pykafka.protocol import wire
+from pykafka.security import Plain
 from tests.support.loops import Concurrency
 from tests.support.peers import Ask
+from tests.support.sasl import USERS, SaslBroker
 from tests.support.scripted import ScriptedBroker, batch
 from tests.support.waiting import until
 
@@ -250,6 +252,26 @@ def test_a_channel_that_reaches_the_broker_ends_the_pauses_of_the_others(handler
         channels.get("fetch").open()
         assert channels.get("main").open().alive
         channels.close()
+
+
+@pytest.mark.parametrize("name", ["main", "lent:1"])
+def test_other_credentials_end_the_pause_after_a_refused_login(handler: Handler, name: str) -> None:
+    """The old refusal was raised for another pause, though nobody had tried the new password."""
+    settings = ConnectionSettings(
+        sasl=Plain("alice", "wrong"), reconnect_backoff_ms=60_000, reconnect_backoff_max_ms=60_000
+    )
+    with SaslBroker() as server:
+        host, _, port = server.hosts.partition(":")
+        broker = Broker(1, host, int(port), handler, 5000, 5000, settings=settings)
+        channel = broker.channel(name)
+        for _ in range(2):
+            with pytest.raises(SaslAuthenticationFailed):
+                channel.open()
+        assert server.logins == 0
+        settings.set_credentials(Plain("alice", USERS["alice"]), None, server.hosts)
+        assert channel.open().alive
+        assert server.logins == 1
+        broker.close()
 
 
 def test_a_proven_connection_ends_the_backoff(handler: Handler) -> None:

@@ -302,7 +302,7 @@ def test_a_broker_that_is_not_the_one_is_an_error_by_name() -> None:
     def wrong(api_key: int, version: int, _: int) -> bytes | None:
         return wire.ApiVersionsResponse(error_code=129).encode(version)
 
-    with pytest.raises(WrongBrokerError, match="b:1 leads no longer to broker 7 of cluster ours") as caught:
+    with pytest.raises(WrongBrokerError, match="b:1 no longer leads to broker 7 of cluster ours") as caught:
         run(VersionNegotiation("me", broker="b:1", identity=OURS), wrong)
     assert (caught.value.broker, caught.value.api) == ("b:1", "ApiVersions")
     with pytest.raises(RebootstrapRequired):  # to one that names no broker it means something else

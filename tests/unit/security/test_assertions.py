@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import pickle
 import time
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from pykafka.config import Configuration
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError
 from pykafka.handlers import ThreadingHandler
 from pykafka.security import JwtFile, OAuthBearer, OidcClientCredentials, OidcJwtBearer, SignedAssertion
+from pykafka.security.oauth_options import assertion_of
 from tests.brokers.tokens import TokenKey
 from tests.support.signing_keys import CURVES, Key
 from tests.support.token_endpoint import TokenEndpoint, verified
@@ -66,6 +70,22 @@ def test_the_signature_is_that_of_another_implementation(key: Key) -> None:
     theirs, ours = (one.split(".") for one in (judge, jwt))
     assert verified(judge, key.public)[1] == claims
     assert len(theirs[2]) == len(ours[2])
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_key_without_its_pem_marks_is_not_shown(key: Key, wrapped: bool) -> None:
+    """A body alone, or all of it in Base64, looks like a path."""
+    pem = key.path.read_text()
+    for text in ("".join(pem.splitlines()[1:-1]), base64.b64encode(pem.encode()).decode(), pem[30:]):
+        secret = "\n".join(text[at : at + 64] for at in range(0, len(text), 64)) if wrapped else text
+        sign = SignedAssertion(secret)
+        assert secret[:20] not in repr(sign)
+        with pytest.raises(TokenUnavailableError, match="the private key cannot be read from <no path>") as failed:
+            sign()
+        assert secret[:20] not in str(failed.value)
+        with pytest.raises(ValueError, match="private.key.pem must be PEM text") as refused:
+            assertion_of({"sasl.oauthbearer.assertion.private.key.pem": secret})
+        assert secret[:20] not in str(refused.value)
 
 
 def test_fields_of_a_template_and_of_parameters(tmp_path: Path, key: Key) -> None:
@@ -204,6 +224,30 @@ def test_a_key_that_is_replaced_while_the_client_runs(endpoint: TokenEndpoint, k
     key.path.unlink()
     with pytest.raises(TokenUnavailableError, match="the private key cannot be read"):
         source()
+
+
+@dataclass
+class OwnAssertion:
+    """An application's function, whose `repr` shows all."""
+
+    secret: str
+
+    def __call__(self) -> str:
+        return self.secret
+
+
+@pytest.mark.parametrize("assertion", [partial(str, PASSPHRASE), OwnAssertion(PASSPHRASE)], ids=["partial", "object"])
+def test_the_secrets_of_an_application_s_function_are_not_shown(assertion: Any) -> None:
+    source = OidcJwtBearer("https://idp.example.org/token", assertion)
+    for text in (repr(source), repr(OAuthBearer(source))):
+        assert f"assertion={type(assertion).__name__}>" in text
+        assert PASSPHRASE not in text
+    assert "<JwtFile /a.jwt>" in repr(OidcJwtBearer("https://idp.example.org/token", JwtFile("/a.jwt")))
+
+
+def test_a_client_without_a_proof_is_refused() -> None:
+    with pytest.raises(ValueError, match="client_secret is missing: give it, or assertion="):
+        OidcClientCredentials("https://idp.example.org/token", "me")
 
 
 def test_an_assertion_in_a_file(endpoint: TokenEndpoint, key: Key, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from pykafka import KafkaClient, OAuthBearer, OidcClientCredentials, Plain, Scram
 from pykafka.handlers import Handler
+from pykafka.network.options import ConnectionSettings
 from pykafka.registry.client import Registry
 from pykafka.security import DelegationToken, SslConfig
 from pykafka.security.cleartext import warn_of_cleartext
@@ -99,6 +100,27 @@ def test_a_token_endpoint_without_tls_is_in_the_same_line(
     (text,) = _logged(caplog)
     assert url.partition("?")[0] in text
     assert ("to the brokers (b:1)" in text) == (tls is None)
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_token_endpoint_that_loses_tls_is_warned_of(allowed: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """`set_credentials()` with the mechanism of before; the same endpoint again has its line already."""
+    first, *others = (
+        OAuthBearer(OidcClientCredentials(f"{url}/token", "me", "the-secret"))
+        for url in (
+            "https://a.example",
+            "http://a.example",
+            "http://a.example",
+            "http://b.example",
+            "https://b.example",
+        )
+    )
+    settings = ConnectionSettings(sasl=first, ssl_config=SslConfig(), allow_cleartext_credentials=allowed)
+    counts = []
+    for other in others:
+        settings.set_credentials(other, None, "b:1")
+        counts.append(len(_logged(caplog)))
+    assert counts == ([0, 0, 0, 0] if allowed else [1, 1, 2, 2])
 
 
 def test_a_token_endpoint_with_tls_is_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:

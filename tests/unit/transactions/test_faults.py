@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
 from pykafka.exceptions import (
     ConcurrentTransactions,
     ConnectionRefused,
+    ForeignClusterError,
     FrameTooLargeError,
     GroupAuthorizationFailed,
     GroupCoordinatorNotAvailable,
@@ -15,6 +19,7 @@ from pykafka.exceptions import (
     InvalidProducerEpoch,
     InvalidTxnState,
     KafkaException,
+    NoBrokersAvailableError,
     NotCoordinatorForGroup,
     OutOfOrderSequenceNumber,
     ProducerFenced,
@@ -31,8 +36,9 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
     WrongBrokerError,
 )
+from pykafka.handlers import Handler
 from pykafka.producer.in_flight_window import Verdict
-from pykafka.transactions.coordinator import Fault, changed_nothing, fault_of, fault_of_end, is_fence
+from pykafka.transactions.coordinator import Coordinator, Fault, changed_nothing, fault_of, fault_of_end, is_fence
 from pykafka.transactions.states import TransactionalWindow
 
 
@@ -91,6 +97,8 @@ def test_an_answer_of_end_txn_that_proves_nothing_is_no_abort(error: KafkaExcept
         (ConcurrentTransactions(), True),
         (InvalidTxnState(), True),
         (ProducerFenced(), True),
+        (WrongBrokerError(), True),
+        (ForeignClusterError(), True),
         (SocketDisconnectedError(), False),
         (ResponseTimeoutError(), False),
         (NotCoordinatorForGroup(), False),
@@ -100,6 +108,18 @@ def test_an_answer_of_end_txn_that_proves_nothing_is_no_abort(error: KafkaExcept
 )
 def test_what_proves_that_a_request_has_changed_nothing(error: KafkaException, proves: bool) -> None:
     assert changed_nothing(error) is proves
+
+
+def test_metadata_that_cannot_be_fetched_leaves_a_commit_answered(handler: Handler) -> None:
+    """The group's coordinator has refused the offsets; whether the topic was recreated is another question."""
+
+    def update(topics: list[str], timeout_ms: int) -> None:
+        raise NoBrokersAvailableError("all are down")
+
+    cluster = SimpleNamespace(handler=handler, socket_timeout_ms=1000, update=update)
+    refusal = UnknownTopicId(topic="orders", partition=0)
+    coordinator = Coordinator(cast(Any, cluster), cast(Any, None))
+    assert coordinator._recreated(refusal, {}, handler.now() + 5) is refusal
 
 
 def test_numbers_go_on_in_one_epoch_and_begin_anew_in_the_next() -> None:
