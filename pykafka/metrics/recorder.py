@@ -191,8 +191,9 @@ class PartRecorder(ClientListener):
         """Leave the topics that are idle, now and then, before another one comes."""
         for name, sensors in list(self.topics.items()):
             if now - sensors.last >= TOPIC_IDLE_S:
-                self.topics.pop(name, None)
-                self.left.take_over(sensors)
+                gone = self.topics.pop(name, None)  # None: another worker has left it
+                if gone is not None:
+                    self.left.take_over(gone)
         self._tidy_at = max(2 * len(self.topics), TOPICS_KEPT)
 
 

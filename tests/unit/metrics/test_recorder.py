@@ -110,6 +110,25 @@ def test_few_topics_are_kept_however_idle() -> None:
     assert counts(recorder, 1_000_000.0)[0] == 0
 
 
+def test_topics_that_two_workers_leave_at_a_time_count_once() -> None:
+    recorder = PartRecorder(lambda: 0.0, None, ())
+    for number in range(TOPICS_KEPT):
+        recorder.on_records(str(number), 0, 1, 10, 0.0)
+    came: list[str] = []
+
+    class Time(float):
+        """A time at which another worker comes, too, and leaves the same topics; compiled, none can come."""
+
+        def __sub__(self, other: float) -> float:
+            if not came:
+                came.append("other worker")
+                recorder.on_records(came[0], 0, 1, 10, float(self))
+            return float(self) - other
+
+    recorder.on_records("this worker", 0, 1, 10, Time(1_000_000.0))
+    assert counts(recorder, 1_000_000.0)[0] == TOPICS_KEPT + 1 + len(came)
+
+
 def test_requests_count_as_they_are_sent_and_answers_as_they_come(handler: Handler) -> None:
     recorder = Recorder(handler)
     connection = recorder.part(CONNECTION, (1, "main"))
