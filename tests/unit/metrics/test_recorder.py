@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
+
+import pytest
 
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
@@ -29,6 +32,28 @@ def test_parts_have_names_of_their_own(handler: Handler) -> None:
     recorder, first, second = Recorder(handler), Source(), Source()
     assert [part(recorder, source).name for source in (first, second)] == ["app-producer-1", "app-producer-2"]
     assert dict(recorder.parts) == {"app-producer-1": first, "app-producer-2": second}
+
+
+def test_parts_that_two_workers_make_at_a_time_have_names_of_their_own(
+    handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second worker comes between the look for a name and the entry under it."""
+    recorder, first, second = Recorder(handler), Source(), Source()
+    names: list[str] = []
+
+    class Interrupted(weakref.KeyedRef[str, Source]):
+        """An entry, before which another worker makes a part."""
+
+        def __init__(self, of: Source, gone: Any, name: str) -> None:
+            if not names:
+                names.append("")
+                names[0] = part(recorder, second).name
+            super().__init__(of, gone, name)
+
+    monkeypatch.setattr(weakref, "KeyedRef", Interrupted)
+    names.append(part(recorder, first).name)
+    assert dict(recorder.parts) == dict(zip(names, (second, first), strict=True))
+    assert part(recorder, Source()).name == "app-producer-3"
 
 
 def test_a_part_under_the_name_of_an_earlier_one_goes_on_counting(handler: Handler) -> None:
