@@ -140,6 +140,10 @@ class Families:
         """Return what holds when its process or client has ended: totals and histograms."""
         return Families({name: family for name, family in self._by_name.items() if family.rule == TOTAL})
 
+    def without_counters(self) -> Families:
+        """Return all but `counters()`."""
+        return Families({name: family for name, family in self._by_name.items() if family.rule != TOTAL})
+
     def without_samples(self) -> Families:
         """Return the families alone: only values of the same shape can be merged into them."""
         return Families({name: family._replace(samples={}) for name, family in self._by_name.items()})
