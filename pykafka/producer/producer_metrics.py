@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pykafka.producer.routing import Routing
 
 GROUP, TOPICS, ERRORS = "producer-metrics", "producer-topic-metrics", "producer-error-metrics"
+#: {word of a name: sensor of a topic}
+_SENSORS = {"send": "records", "error": "errors", "retry": "retries"}
 
 
 def read_producer(engine: ProducerCore, routing: Routing) -> Reading:
@@ -77,18 +79,29 @@ def _add_sent(reading: Reading, part: PartRecorder) -> None:
     reading.add(GROUP, "compression-rate-avg", _compression(reading, list(topics.values())))
     for name, topic in sorted(topics.items()):
         tags = {"topic": name}
-        _add_records(reading, TOPICS, [topic], tags)
-        reading.meter(TOPICS, "byte", [topic.bytes], tags, of="total")
+        _add_records(reading, TOPICS, [topic], tags, part.left)
+        reading.meter(TOPICS, "byte", [topic.bytes], tags, of="total", left=part.left.bytes.total)
         reading.add(TOPICS, "compression-rate", _compression(reading, [topic]), tags)
     for stem, counts in (("record-error", part.errors), ("record-retry", part.retries)):
         for error, count in sorted(counts.copy().items()):
             reading.add(ERRORS, f"{stem}-total", count, {"error": error})
 
 
-def _add_records(reading: Reading, group: str, topics: list[TopicSensors], tags: dict[str, str] | None) -> None:
-    reading.meter(group, "record-send", [topic.records for topic in topics], tags, of="total")
-    reading.meter(group, "record-error", [topic.errors for topic in topics], tags, of="total")
-    reading.meter(group, "record-retry", [topic.retries for topic in topics], tags, of="total")
+def _add_records(
+    reading: Reading,
+    group: str,
+    topics: list[TopicSensors],
+    tags: dict[str, str] | None,
+    left: TopicSensors | None = None,
+) -> None:
+    """Add what was sent of some topics.
+
+    :param left: the topics that the part has left, of a single topic
+    """
+    for stem in ("send", "error", "retry"):
+        name = _SENSORS[stem]
+        gone = 0.0 if left is None else getattr(left, name).total
+        reading.meter(group, f"record-{stem}", [getattr(topic, name) for topic in topics], tags, of="total", left=gone)
 
 
 def _compression(reading: Reading, topics: list[TopicSensors]) -> float:

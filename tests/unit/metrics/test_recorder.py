@@ -13,6 +13,7 @@ from pykafka.handlers import Handler
 from pykafka.metrics.listener import CONNECTION, PRODUCER
 from pykafka.metrics.recorder import TOPIC_IDLE_S, TOPICS_KEPT, PartRecorder, Recorder
 from pykafka.protocol import wire
+from tests.support.sent_batch import Batch
 
 
 class Source:
@@ -83,15 +84,6 @@ def test_a_part_does_not_take_the_name_of_another_back(handler: Handler) -> None
     assert (other.name, other.delivered.count) == ("app-producer-2", 0)
     assert part(recorder, later, other) is other
     assert recorder.parts["app-producer-2"] is later
-
-
-class Batch:
-    """A batch as a recorder sees it."""
-
-    def __init__(self, topic: str, count: int = 1) -> None:
-        self.topic, self.partition_id, self.count, self.created = topic, 0, count, 0.0
-        self.wire, self.header_bytes, self.builder = [b"", b"12345"], 61, self
-        self.size = 10
 
 
 def counts(recorder: PartRecorder, now: float) -> tuple[int, int, float, float]:
