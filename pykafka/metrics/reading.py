@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pykafka.metrics.catalog import Entry, entries
 from pykafka.metrics.listener import MOVES, STALLED
 from pykafka.metrics.metric import Buckets, Metric, MetricName
+from pykafka.metrics.recorder import TopicSensors
 from pykafka.metrics.sensors import Sensor
 
 if TYPE_CHECKING:
@@ -122,6 +123,15 @@ class Reading:
         last = max((one.last for one in steps(part, kind)), default=-math.inf)
         last = max(last, known)
         self.add(group, name, max(self.now - last, 0.0) if last > -math.inf else -1.0)
+
+
+def by_topic(part: PartRecorder) -> tuple[dict[str, TopicSensors], TopicSensors]:
+    """Return what a part has counted by topic, and of the topics that it has left; none is in both, whoever records now."""
+    while True:
+        topics, left = part.topics.copy(), TopicSensors()
+        left.take_over(part.left)  # a copy
+        if all(part.topics.get(name) is sensors for name, sensors in topics.items()):
+            return topics, left
 
 
 def steps(part: PartRecorder | None, *kinds: str) -> list[Sensor]:

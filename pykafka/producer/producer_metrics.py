@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.metadata.client_metrics import add_throttling, apis_of, begin_reading, connections_of
 from pykafka.metrics.listener import BUFFER_WAIT, FLUSH, METADATA_WAIT, TRANSACTION, TRANSACTION_STEPS, kind_of
+from pykafka.metrics.reading import by_topic
 
 if TYPE_CHECKING:
     from pykafka.metrics.reading import Reading
@@ -64,8 +65,8 @@ def unacknowledged(routing: Routing) -> list[ProducerBatch]:
 
 
 def _add_sent(reading: Reading, part: PartRecorder) -> None:
-    topics = dict(part.topics)
-    _add_records(reading, GROUP, [*topics.values(), part.left], None)
+    topics, left = by_topic(part)
+    _add_records(reading, GROUP, [*topics.values(), left], None)
     reading.spread(GROUP, "record-queue-time", [part.queued])
     reading.histogram(GROUP, "record-queue-time", [part.queued])
     reading.spread(GROUP, "record-delivery-time", [part.delivered])
@@ -79,8 +80,8 @@ def _add_sent(reading: Reading, part: PartRecorder) -> None:
     reading.add(GROUP, "compression-rate-avg", _compression(reading, list(topics.values())))
     for name, topic in sorted(topics.items()):
         tags = {"topic": name}
-        _add_records(reading, TOPICS, [topic], tags, part.left)
-        reading.meter(TOPICS, "byte", [topic.bytes], tags, of="total", left=part.left.bytes.total)
+        _add_records(reading, TOPICS, [topic], tags, left)
+        reading.meter(TOPICS, "byte", [topic.bytes], tags, of="total", left=left.bytes.total)
         reading.add(TOPICS, "compression-rate", _compression(reading, [topic]), tags)
     for stem, counts in (("record-error", part.errors), ("record-retry", part.retries)):
         for error, count in sorted(counts.copy().items()):

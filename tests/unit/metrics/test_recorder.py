@@ -11,7 +11,8 @@ import pytest
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
 from pykafka.metrics.listener import CONNECTION, PRODUCER
-from pykafka.metrics.recorder import TOPIC_IDLE_S, TOPICS_KEPT, PartRecorder, Recorder
+from pykafka.metrics.reading import by_topic
+from pykafka.metrics.recorder import TOPIC_IDLE_S, TOPICS_KEPT, PartRecorder, Recorder, TopicSensors
 from pykafka.protocol import wire
 from tests.support.sent_batch import Batch
 
@@ -113,6 +114,34 @@ def test_topics_that_are_idle_are_left_and_their_totals_stay() -> None:
     # Its rate is of the last windows alone.
     assert 90 <= counts(recorder, now)[3] <= 180
     assert counts(recorder, now + 1000)[3] == 0
+
+
+def test_topics_that_are_left_during_a_reading_count_once() -> None:
+    recorder = PartRecorder(lambda: 0.0, None, ())
+    for number in range(TOPICS_KEPT):
+        recorder.on_records(str(number), 0, 1, 10, 0.0)
+
+    class Read:
+        """The recorder as a reader sees it: another worker leaves topics after the reader has copied them."""
+
+        looks = 0
+
+        @property
+        def topics(self) -> dict[str, TopicSensors]:
+            return recorder.topics
+
+        @property
+        def left(self) -> TopicSensors:
+            self.looks += 1
+            recorder.on_records("other", 0, 1, 10, 1000.0)
+            return recorder.left
+
+    read = Read()
+    topics, left = by_topic(read)  # type: ignore[arg-type]  # it reads no more
+    assert read.looks == 2
+    assert list(topics) == ["other"]
+    assert (left.records.count, left.bytes.total) == (TOPICS_KEPT, TOPICS_KEPT * 10)
+    assert left.records.recent(1000.0)[:3] == recorder.left.records.recent(1000.0)[:3]
 
 
 def test_few_topics_are_kept_however_idle() -> None:
