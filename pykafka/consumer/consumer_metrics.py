@@ -23,7 +23,7 @@ from pykafka.metrics.listener import (
     SYNCED,
     WAITED,
 )
-from pykafka.metrics.reading import steps
+from pykafka.metrics.reading import by_topic, steps
 
 if TYPE_CHECKING:
     from pykafka.consumer.assignment import Assignment
@@ -44,8 +44,8 @@ def read_consumer(engine: Assignment) -> Reading:
     add_fetches(reading, FETCH, cluster, "Fetch")
     _add_partitions(reading, engine)
     if part is not None:
-        topics = part.topics.copy()
-        add_records(reading, FETCH, [*topics.values(), part.left])
+        topics, left = by_topic(part)
+        add_records(reading, FETCH, [*topics.values(), left])
         for name, topic in sorted(topics.items()):
             add_records(reading, FETCH, [topic], {"topic": name})
     if engine.options.consumer_group is not None:

@@ -40,6 +40,7 @@ class Metric(NamedTuple):
     :param unit: "ms", "ns", "s", "bytes", "records", "ratio", "1/s", "" and the like
     :param description: one line
     :param buckets: of a histogram; None otherwise
+    :param left: of a producer's total by topic: that of all topics that it no longer keeps, together
     """
 
     name: MetricName
@@ -48,6 +49,7 @@ class Metric(NamedTuple):
     unit: str
     description: str
     buckets: Buckets | None = None
+    left: float = 0.0
 
 
 class Metrics(Mapping[MetricName, Metric]):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pykafka.metrics.catalog import Entry, entries
 from pykafka.metrics.listener import MOVES, STALLED
 from pykafka.metrics.metric import Buckets, Metric, MetricName
+from pykafka.metrics.recorder import TopicSensors
 from pykafka.metrics.sensors import Sensor
 
 if TYPE_CHECKING:
@@ -31,23 +32,37 @@ class Reading:
         self._entries = entries()
 
     def add(
-        self, group: str, name: str, value: float, tags: Mapping[str, str] | None = None, buckets: Buckets | None = None
+        self,
+        group: str,
+        name: str,
+        value: float,
+        tags: Mapping[str, str] | None = None,
+        buckets: Buckets | None = None,
+        left: float = 0.0,
     ) -> None:
         """Add a metric.
 
         :param tags: besides client-id, in the catalog's order
+        :param left: as of `Metric`
         """
         tags = tags or {}
         entry: Entry = self._entries[group, name, ("client-id", *tags)]
         identity = MetricName(name, group, tuple(sorted([("client-id", self._client_id), *tags.items()])))
-        self.metrics.append(Metric(identity, value, entry.kind, entry.unit, entry.description, buckets))
+        self.metrics.append(Metric(identity, value, entry.kind, entry.unit, entry.description, buckets, left))
 
     def meter(
-        self, group: str, stem: str, sensors: Iterable[Sensor], tags: Mapping[str, str] | None = None, of: str = "count"
+        self,
+        group: str,
+        stem: str,
+        sensors: Iterable[Sensor],
+        tags: Mapping[str, str] | None = None,
+        of: str = "count",
+        left: float = 0.0,
     ) -> None:
         """Add rate and total of what sensors have counted together.
 
         :param of: "count" of values, or their "total"
+        :param left: as of `Metric`
         """
         total, rate = 0.0, 0.0
         for sensor in sensors:
@@ -55,7 +70,7 @@ class Reading:
             total += sensor.count if of == "count" else sensor.total
             rate += (count if of == "count" else amount) / seconds
         self.add(group, f"{stem}-rate", rate, tags)
-        self.add(group, f"{stem}-total", total, tags)
+        self.add(group, f"{stem}-total", total, tags, left=left)
 
     def spread(
         self,
@@ -108,6 +123,15 @@ class Reading:
         last = max((one.last for one in steps(part, kind)), default=-math.inf)
         last = max(last, known)
         self.add(group, name, max(self.now - last, 0.0) if last > -math.inf else -1.0)
+
+
+def by_topic(part: PartRecorder) -> tuple[dict[str, TopicSensors], TopicSensors]:
+    """Return what a part has counted by topic, and of the topics that it has left; none is in both, whoever records now."""
+    while True:
+        topics, left = part.topics.copy(), TopicSensors()
+        left.take_over(part.left)  # a copy
+        if all(part.topics.get(name) is sensors for name, sensors in topics.items()):
+            return topics, left
 
 
 def steps(part: PartRecorder | None, *kinds: str) -> list[Sensor]:

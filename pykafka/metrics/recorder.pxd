@@ -68,4 +68,5 @@ cdef class Recorder(PartRecorder):
     cdef readonly dict connections
     cdef readonly object parts
     cdef dict _named
+    cdef dict _claims
     cdef object _recorders

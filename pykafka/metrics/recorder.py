@@ -191,16 +191,17 @@ class PartRecorder(ClientListener):
         """Leave the topics that are idle, now and then, before another one comes."""
         for name, sensors in list(self.topics.items()):
             if now - sensors.last >= TOPIC_IDLE_S:
-                self.topics.pop(name, None)
-                self.left.take_over(sensors)
+                gone = self.topics.pop(name, None)  # None: another worker has left it
+                if gone is not None:
+                    self.left.take_over(gone)
         self._tidy_at = max(2 * len(self.topics), TOPICS_KEPT)
 
 
 class Recorder(PartRecorder):
     """The listener of a client: makes those of its parts, and keeps them as long as the client.
 
-    State: `parts`, `connections` and `_recorders` change in single steps. A connection that is made again has the sensors of
-    before. A forked child keeps all of them, and counts from zero.
+    State: `connections`, `_claims` and `_recorders` change in single steps; `parts` by the worker that has claimed the name.
+    A connection that is made again has the sensors of before. A forked child keeps all of them, and counts from zero.
 
     :param handler: supplies the clock
     :param flight: keeps the last events; None for none
@@ -215,6 +216,8 @@ class Recorder(PartRecorder):
         #: The producers and consumers, by the tag client-id; held weakly.
         self.parts: weakref.WeakValueDictionary[str, Measured] = weakref.WeakValueDictionary()
         self._named: dict[str, PartRecorder] = {}
+        #: The names that are being given now.
+        self._claims: dict[str, PartRecorder] = {}
 
     def living(self) -> list[tuple[str, Measured]]:
         """Return the producers and consumers by name; others may come and go meanwhile."""
@@ -231,6 +234,7 @@ class Recorder(PartRecorder):
     def after_fork(self) -> None:
         """Count from zero, in a forked child."""
         self.forget()
+        self._claims.clear()
         for part in list(self._recorders):
             part.forget()
 
@@ -255,7 +259,7 @@ class Recorder(PartRecorder):
         if kind == CONNECTION:
             return self.connections.setdefault(about, made)
         name = f"{about[0]}-{kind}-{number}"
-        while source is not None and self.parts.setdefault(name, source) is not source:
+        while source is not None and not self._take(name, source, made):
             number += 1
             name = f"{about[0]}-{kind}-{number}"
         made.name = name
@@ -265,3 +269,15 @@ class Recorder(PartRecorder):
                 made.go_on(earlier)
             self._named[name] = made
         return made
+
+    def _take(self, name: str, source: Measured, made: PartRecorder) -> bool:
+        """Give a source a name, unless another one has it, or another worker is giving it away now."""
+        if self._claims.setdefault(name, made) is not made:  # one step, which `parts` has not
+            return False
+        try:
+            if self.parts.get(name, source) is not source:
+                return False
+            self.parts[name] = source
+            return True
+        finally:
+            del self._claims[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -21,8 +22,8 @@ GATHER_S = 0.01
 MANY = 1000
 #: How long the worker sleeps before it ends (s).
 IDLE_S = 1.0
-#: How long `stop` waits while no span ends (s).
-STOP_S = 1.0
+#: How long `stop` waits while no span ends, and at most (s).
+STOP_S, STOP_MOST_S = 1.0, 5.0
 #: How often `join` looks (s).
 LOOK_S = 0.002
 
@@ -65,7 +66,8 @@ class SpanFinisher(Tether):
     Its worker is an OS thread beside gevent's hub, or an event loop. It starts when there is something to end, and ends when
     there has been nothing for a while. As a `Tether`, it is stopped with the client, after all producers and consumers.
 
-    State: `_waiting` by single steps; `_running` under `_lock`; `_asleep` and `_called` by single stores.
+    State: `_waiting` by single steps; `_running` under `_lock`; `_asleep` and `_called` by single stores; `ended` and
+    `_settled` the worker's.
 
     :param handler: of the client
     :param failed: called with what has failed, and the error
@@ -87,8 +89,8 @@ class SpanFinisher(Tether):
         self._running = self._ending = self._hurried = False
         #: Whether the worker sleeps until something comes, and whether it was called because of many.
         self._asleep = self._called = False
-        #: Spans that found no place.
-        self.dropped = 0
+        #: Spans that found no place, those that have ended, and those of these that are counted, too.
+        self.dropped = self.ended = self._settled = 0
 
     def add(self, ending: FinishedSpan) -> None:
         """End a span soon; never waits."""
@@ -143,19 +145,24 @@ class SpanFinisher(Tether):
             self._running = False
             self._failed("starting the worker that ends spans", error)
 
-    def join(self, timeout: float) -> bool:
-        """Wait until all spans are ended; return whether they are.
+    def join(self, timeout: float, quiet: float = math.inf) -> bool:
+        """Wait until all spans that wait now are ended; return whether they are.
 
-        :param timeout: how long to wait while none ends (s)
+        :param timeout: how long to wait (s)
+        :param quiet: how long to wait while none ends (s)
         """
-        left, deadline = len(self._waiting), self._handler.now() + timeout
+        now = self._handler.now
+        last = len(self._waiting) + self._ending + self.ended  # others may come meanwhile, for ever
+        deadline, ended, ended_at = now() + timeout, self.ended, now()
         self._hurried = True
         self.wake.set()
         try:
-            while self._waiting or self._ending:
-                if len(self._waiting) != left:
-                    left, deadline = len(self._waiting), self._handler.now() + timeout
-                if self._handler.now() >= deadline:
+            while self._settled < last and (self._waiting or self._ending):
+                if not self._running and not self._stopped:  # a processor has ended the worker
+                    self._start()
+                if self.ended != ended:
+                    ended, ended_at = self.ended, now()
+                if now() >= min(deadline, ended_at + quiet):
                     return False
                 self._handler.sleep(LOOK_S)
         finally:
@@ -165,7 +172,7 @@ class SpanFinisher(Tether):
     def stop(self) -> None:
         """End the spans that wait, and the worker; a processor that blocks is not waited for."""
         self._stopped = True
-        if not self._handler.has_ended and not self.join(STOP_S):
+        if not self._handler.has_ended and not self.join(STOP_MOST_S, STOP_S):
             self._failed("ending spans", RuntimeError("a span processor blocks: the last spans may be lost"))
         self.wake.set()
 
@@ -175,8 +182,9 @@ class SpanFinisher(Tether):
         try:
             while self._goes_on():
                 self._end_some()
-        finally:
-            self._ending = self._asleep = False
+        except BaseException:  # as SystemExit of a processor: the next span starts another worker
+            self._asleep = self._running = False
+            raise
 
     def _goes_on(self) -> bool:
         """Wait until spans have gathered; return False if this worker must end."""
@@ -203,13 +211,21 @@ class SpanFinisher(Tether):
         """End the spans that wait, up to a number."""
         tally = Tally()
         self._ending = True  # before the look: `join` must not miss what is taken
-        with suppress(IndexError):
-            for _ in range(MANY):
-                self._end(self._waiting.popleft(), tally)
+        try:
+            with suppress(IndexError):
+                for _ in range(MANY):
+                    self._end(self._waiting.popleft(), tally)
+                    if self._hurried:  # `join` may wait for the last one alone
+                        break
+        finally:
+            self._settle(tally)
+
+    def _settle(self, tally: Tally) -> None:
         try:
             tally.add()
         except Exception as error:  # noqa: BLE001 - of a meter
             self._failed("counting messages", error)
+        self._settled = self.ended
         self._ending = False
 
     def _end(self, ending: FinishedSpan, tally: Tally) -> None:
@@ -219,6 +235,8 @@ class SpanFinisher(Tether):
             ending.end(tally)
         except Exception as error:  # noqa: BLE001 - of a span processor or a meter, which must not end this worker
             self._failed("ending a span", error)
+        finally:
+            self.ended += 1
 
     def _await(self, due: float) -> None:
         now = self._native.now

@@ -45,11 +45,11 @@ class Instrumentation:
         cluster.trace(self.tracer)
 
     def flush(self, timeout: float = 5.0) -> bool:
-        """Wait until all spans that have ended have reached the span processors; return whether they have.
+        """Wait until all spans that have ended by now have reached the span processors; return whether they have.
 
         On an event loop this has to run where blocking calls may wait; `client.close()` flushes, too.
 
-        :param timeout: how long to wait while none gets there (s)
+        :param timeout: how long to wait (s)
         """
         return self._spans.finisher.join(timeout)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.metadata.client_metrics import add_throttling, apis_of, begin_reading, connections_of
 from pykafka.metrics.listener import BUFFER_WAIT, FLUSH, METADATA_WAIT, TRANSACTION, TRANSACTION_STEPS, kind_of
+from pykafka.metrics.reading import by_topic
 
 if TYPE_CHECKING:
     from pykafka.metrics.reading import Reading
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pykafka.producer.routing import Routing
 
 GROUP, TOPICS, ERRORS = "producer-metrics", "producer-topic-metrics", "producer-error-metrics"
+#: {word of a name: sensor of a topic}
+_SENSORS = {"send": "records", "error": "errors", "retry": "retries"}
 
 
 def read_producer(engine: ProducerCore, routing: Routing) -> Reading:
@@ -62,8 +65,8 @@ def unacknowledged(routing: Routing) -> list[ProducerBatch]:
 
 
 def _add_sent(reading: Reading, part: PartRecorder) -> None:
-    topics = dict(part.topics)
-    _add_records(reading, GROUP, [*topics.values(), part.left], None)
+    topics, left = by_topic(part)
+    _add_records(reading, GROUP, [*topics.values(), left], None)
     reading.spread(GROUP, "record-queue-time", [part.queued])
     reading.histogram(GROUP, "record-queue-time", [part.queued])
     reading.spread(GROUP, "record-delivery-time", [part.delivered])
@@ -77,18 +80,29 @@ def _add_sent(reading: Reading, part: PartRecorder) -> None:
     reading.add(GROUP, "compression-rate-avg", _compression(reading, list(topics.values())))
     for name, topic in sorted(topics.items()):
         tags = {"topic": name}
-        _add_records(reading, TOPICS, [topic], tags)
-        reading.meter(TOPICS, "byte", [topic.bytes], tags, of="total")
+        _add_records(reading, TOPICS, [topic], tags, left)
+        reading.meter(TOPICS, "byte", [topic.bytes], tags, of="total", left=left.bytes.total)
         reading.add(TOPICS, "compression-rate", _compression(reading, [topic]), tags)
     for stem, counts in (("record-error", part.errors), ("record-retry", part.retries)):
         for error, count in sorted(counts.copy().items()):
             reading.add(ERRORS, f"{stem}-total", count, {"error": error})
 
 
-def _add_records(reading: Reading, group: str, topics: list[TopicSensors], tags: dict[str, str] | None) -> None:
-    reading.meter(group, "record-send", [topic.records for topic in topics], tags, of="total")
-    reading.meter(group, "record-error", [topic.errors for topic in topics], tags, of="total")
-    reading.meter(group, "record-retry", [topic.retries for topic in topics], tags, of="total")
+def _add_records(
+    reading: Reading,
+    group: str,
+    topics: list[TopicSensors],
+    tags: dict[str, str] | None,
+    left: TopicSensors | None = None,
+) -> None:
+    """Add what was sent of some topics.
+
+    :param left: the topics that the part has left, of a single topic
+    """
+    for stem in ("send", "error", "retry"):
+        name = _SENSORS[stem]
+        gone = 0.0 if left is None else getattr(left, name).total
+        reading.meter(group, f"record-{stem}", [getattr(topic, name) for topic in topics], tags, of="total", left=gone)
 
 
 def _compression(reading: Reading, topics: list[TopicSensors]) -> float:

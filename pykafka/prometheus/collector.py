@@ -237,7 +237,32 @@ class KafkaCollector:
                 failed += 1
                 families.merge(source.last.counters())
         families.merge(self._ended)
-        return families, failed
+        return self._without_left(families), failed
+
+    def _without_left(self, families: Families) -> Families:
+        """Leave out the topics that no client counts any more, or there would be ever more of them: those for replies.
+
+        Clients with one id have a sum in common, which must not fall: so all of them forget such a topic at once, and one
+        that an ended client has counted stays. Other processes may count it, too: with a directory all topics stay.
+        """
+        sources = list(self._sources)
+        if self._directory is not None or not any(source.totals.left for source in sources if not source.ended):
+            return families
+        locked = [source for source in sources if source.reading.acquire(blocking=False)]
+        try:
+            if len(locked) < len(sources):  # another scrape reads: the next one does this
+                return families
+            kept = self._ended.keys()
+            for source in sources:
+                kept |= source.last.keys().difference(() if source.ended else source.totals.left)
+            left = {key for source in sources if not source.ended for key in source.totals.left} - kept
+            for source in sources:
+                source.totals.drop(left)
+                source.last = source.last.without(left)
+            return families.without(left)
+        finally:
+            for source in locked:
+                source.reading.release()
 
     def _read(self, source: _Source, client: HasMetrics) -> bool:
         """Read the metrics of a client, unless another worker does now; return whether it gave some."""

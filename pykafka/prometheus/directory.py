@@ -167,7 +167,7 @@ class ProcessDirectory:
         :param like: the figures of this process: histograms with other bounds, of another release of the client, are left out
         :raises OSError: the directory cannot be read
         """
-        families, ended, has_ended, processes, age_s = like.without_samples(), {}, False, 0, 0.0
+        families, living, ended, has_ended, processes, age_s = like.without_samples(), {}, {}, False, 0, 0.0
         left_out: dict[str, Exception] = {}
         for stem in self._stems():
             found = self._load_unless_refused(stem, left_out)
@@ -177,10 +177,14 @@ class ProcessDirectory:
                 processes += 1
                 age = self._age_s(self._path(stem, "json"))
                 age_s = age_s if found.is_last or age == math.inf else max(age_s, age)
-                families.merge(found.families)
+                living[stem] = found.families
             else:
                 ended[stem] = found.families.counters()
         totals, taken_over = self._load_totals(left_out)
+        for stem, figures in living.items():
+            # It may have ended meanwhile, and another reader may have taken its totals over.
+            is_over = stem in taken_over and not self._is_alive(stem)
+            families.merge(figures.without_counters() if is_over else figures)
         families.merge(totals)
         for stem, counters in ended.items():
             if stem not in taken_over:

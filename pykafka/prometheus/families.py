@@ -15,6 +15,8 @@ from pykafka.metrics.metric import COUNTER, GAUGE, HISTOGRAM, Metric
 Labels = tuple[tuple[str, str], ...]
 #: How values become one: added, and kept when their client has ended; added; the largest; the smallest; their mean.
 TOTAL, SUM, MAX, MIN, MEAN = "total", "sum", "max", "min", "mean"
+#: The name of a series, and its labels.
+Key = tuple[str, Labels]
 #: A mean is (sum, count); a histogram the counts of its buckets, and then the sum of all values.
 Value = float | list[float]
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -139,6 +141,28 @@ class Families:
     def counters(self) -> Families:
         """Return what holds when its process or client has ended: totals and histograms."""
         return Families({name: family for name, family in self._by_name.items() if family.rule == TOTAL})
+
+    def keys(self) -> set[Key]:
+        """Return name and labels of all series."""
+        return {(name, labels) for name, family in self._by_name.items() for labels in family.samples}
+
+    def without(self, keys: Collection[Key]) -> Families:
+        """Return the families without some series."""
+        names = {name for name, _ in keys}
+        return Families(
+            {
+                name: family._replace(
+                    samples={labels: value for labels, value in family.samples.items() if (name, labels) not in keys}
+                )
+                if name in names
+                else family
+                for name, family in self._by_name.items()
+            }
+        )
+
+    def without_counters(self) -> Families:
+        """Return all but `counters()`."""
+        return Families({name: family for name, family in self._by_name.items() if family.rule != TOTAL})
 
     def without_samples(self) -> Families:
         """Return the families alone: only values of the same shape can be merged into them."""

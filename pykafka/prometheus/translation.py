@@ -85,6 +85,8 @@ class Translation:
         bounds = () if first.buckets is None else tuple(bound / name.divisor for bound in first.buckets.bounds)
         family = Family(name.kind, rule, first.description or first.name.name, bounds, {})
         samples = [(self._labels(metric, name), _value(metric, name, rule)) for metric in metrics]
+        if "topic" in dropped and first.left:  # else the sum would fall when a producer leaves topics
+            samples.append((self._labels(first, name), first.left / name.divisor))
         families.add(name.text, family, samples)
 
     def _labels(self, metric: Metric, name: SeriesName) -> Labels:

@@ -116,10 +116,15 @@ class Collector:
         """Note that a broker has taken a push: the next deltas begin there."""
         self._sent.update((sample.key, sample.sent) for sample in push.samples if sample.point.kind != GAUGE)
 
-    def forget_closed(self, sources: Iterable[Source]) -> None:
-        """Forget the values of sources that are gone."""
-        names = {source.name for source in sources}
-        self._sent = {key: sent for key, sent in self._sent.items() if key[0] in names}
+    def forget_gone(self, sources: Iterable[Source]) -> None:
+        """Forget the values of sources that are gone, and of topics that a source has left: those would begin anew."""
+        here = {source.name: {metric.name for metric in source.metrics} for source in sources}
+        self._sent = {
+            (source, name): sent
+            for (source, name), sent in self._sent.items()
+            # A source that could not be read has no metrics now.
+            if source in here and (name in here[source] or not here[source] or "topic" not in dict(name.tags))
+        }
 
     def _wanted(self, sources: Sequence[Source], prefixes: tuple[str, ...]) -> list[_Wanted]:
         """Return the metrics that the broker wants; those that are left out first, if there is no room, at the end."""

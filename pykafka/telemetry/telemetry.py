@@ -294,7 +294,7 @@ class Telemetry(Tether):
             self._not_taken(error_for(response.error_code, broker=node.address, api="PushTelemetry"), push)
             return
         self._collector.taken(push)
-        self._collector.forget_closed(sources)
+        self._collector.forget_gone(sources)
 
     def _read(self, cluster: BaseCluster) -> list[Source]:
         sources = self._sources.read(cluster)

@@ -196,6 +196,68 @@ def test_many_spans_at_once(monkeypatch: pytest.MonkeyPatch, client: KafkaClient
     subject.stop()
 
 
+@pytest.mark.parametrize("most", [0.3, 30.0])
+def test_spans_that_come_while_others_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch, client: KafkaClient, most: float
+) -> None:
+    """`flush` and `close` wait for those that have ended by then, and not longer than they may."""
+    monkeypatch.setattr(finisher, "STOP_MOST_S", 0.3)
+    handler = client.cluster.handler
+    failed: list[str] = []
+
+    class Slow:
+        """A span that ends slowly; two others have come by then."""
+
+        due = 0.0
+
+        def end(self, tally: Tally) -> None:
+            handler.native.sleep(0.02)
+            if going:
+                subject.add_all([Slow(), Slow()])
+
+    going = [True]
+    subject = SpanFinisher(handler, lambda what, error: failed.append(what))
+    subject.add_all([Slow() for _ in range(30 if most < 1 else 3)])
+    began = handler.now()
+    assert subject.join(most) is (most > 1)
+    assert handler.now() - began < 3
+    began = handler.now()
+    subject.stop()
+    assert handler.now() - began < 3
+    going.clear()
+    subject._waiting.clear()
+    if most < 1:
+        assert failed == ["ending spans"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("error", [SystemExit, GeneratorExit])
+def test_a_processor_that_ends_the_worker(client: KafkaClient, error: type[BaseException]) -> None:
+    """The spans behind, and those that come later, find another worker."""
+    ended: list[int] = []
+
+    class Finished:
+        due = 0.0
+
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def end(self, tally: Tally) -> None:
+            ended.append(self.number)
+            if self.number % 3 == 0:
+                raise error
+
+    subject = SpanFinisher(client.cluster.handler, lambda what, error: None)
+    subject.add_all([Finished(number) for number in range(5)])
+    assert subject.join(10)
+    subject.add(Finished(6))
+    assert subject.join(10)
+    subject.add(Finished(7))
+    assert subject.join(10)
+    assert ended == [0, 1, 2, 3, 4, 6, 7]
+    subject.stop()
+
+
 def test_tries_under_many_workers(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers whose records fail at the same time push each other's tries out."""
     monkeypatch.setattr(handling, "TRIES_MAX", 8)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
+
+import pytest
 
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
 from pykafka.metrics.listener import CONNECTION, PRODUCER
-from pykafka.metrics.recorder import TOPIC_IDLE_S, TOPICS_KEPT, PartRecorder, Recorder
+from pykafka.metrics.reading import by_topic
+from pykafka.metrics.recorder import TOPIC_IDLE_S, TOPICS_KEPT, PartRecorder, Recorder, TopicSensors
 from pykafka.protocol import wire
+from tests.support.sent_batch import Batch
 
 
 class Source:
@@ -29,6 +34,28 @@ def test_parts_have_names_of_their_own(handler: Handler) -> None:
     recorder, first, second = Recorder(handler), Source(), Source()
     assert [part(recorder, source).name for source in (first, second)] == ["app-producer-1", "app-producer-2"]
     assert dict(recorder.parts) == {"app-producer-1": first, "app-producer-2": second}
+
+
+def test_parts_that_two_workers_make_at_a_time_have_names_of_their_own(
+    handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second worker comes between the look for a name and the entry under it."""
+    recorder, first, second = Recorder(handler), Source(), Source()
+    names: list[str] = []
+
+    class Interrupted(weakref.KeyedRef[str, Source]):
+        """An entry, before which another worker makes a part."""
+
+        def __init__(self, of: Source, gone: Any, name: str) -> None:
+            if not names:
+                names.append("")
+                names[0] = part(recorder, second).name
+            super().__init__(of, gone, name)
+
+    monkeypatch.setattr(weakref, "KeyedRef", Interrupted)
+    names.append(part(recorder, first).name)
+    assert dict(recorder.parts) == dict(zip(names, (second, first), strict=True))
+    assert part(recorder, Source()).name == "app-producer-3"
 
 
 def test_a_part_under_the_name_of_an_earlier_one_goes_on_counting(handler: Handler) -> None:
@@ -60,15 +87,6 @@ def test_a_part_does_not_take_the_name_of_another_back(handler: Handler) -> None
     assert recorder.parts["app-producer-2"] is later
 
 
-class Batch:
-    """A batch as a recorder sees it."""
-
-    def __init__(self, topic: str, count: int = 1) -> None:
-        self.topic, self.partition_id, self.count, self.created = topic, 0, count, 0.0
-        self.wire, self.header_bytes, self.builder = [b"", b"12345"], 61, self
-        self.size = 10
-
-
 def counts(recorder: PartRecorder, now: float) -> tuple[int, int, float, float]:
     topics = [*recorder.topics.values(), recorder.left]
     return (
@@ -98,6 +116,34 @@ def test_topics_that_are_idle_are_left_and_their_totals_stay() -> None:
     assert counts(recorder, now + 1000)[3] == 0
 
 
+def test_topics_that_are_left_during_a_reading_count_once() -> None:
+    recorder = PartRecorder(lambda: 0.0, None, ())
+    for number in range(TOPICS_KEPT):
+        recorder.on_records(str(number), 0, 1, 10, 0.0)
+
+    class Read:
+        """The recorder as a reader sees it: another worker leaves topics after the reader has copied them."""
+
+        looks = 0
+
+        @property
+        def topics(self) -> dict[str, TopicSensors]:
+            return recorder.topics
+
+        @property
+        def left(self) -> TopicSensors:
+            self.looks += 1
+            recorder.on_records("other", 0, 1, 10, 1000.0)
+            return recorder.left
+
+    read = Read()
+    topics, left = by_topic(read)  # type: ignore[arg-type]  # it reads no more
+    assert read.looks == 2
+    assert list(topics) == ["other"]
+    assert (left.records.count, left.bytes.total) == (TOPICS_KEPT, TOPICS_KEPT * 10)
+    assert left.records.recent(1000.0)[:3] == recorder.left.records.recent(1000.0)[:3]
+
+
 def test_few_topics_are_kept_however_idle() -> None:
     recorder = PartRecorder(lambda: 0.0, None, ())
     for number in range(TOPICS_KEPT):
@@ -108,6 +154,25 @@ def test_few_topics_are_kept_however_idle() -> None:
     assert counts(recorder, 1_000_000.0)[0] == TOPICS_KEPT + 1
     recorder.forget()
     assert counts(recorder, 1_000_000.0)[0] == 0
+
+
+def test_topics_that_two_workers_leave_at_a_time_count_once() -> None:
+    recorder = PartRecorder(lambda: 0.0, None, ())
+    for number in range(TOPICS_KEPT):
+        recorder.on_records(str(number), 0, 1, 10, 0.0)
+    came: list[str] = []
+
+    class Time(float):
+        """A time at which another worker comes, too, and leaves the same topics; compiled, none can come."""
+
+        def __sub__(self, other: float) -> float:
+            if not came:
+                came.append("other worker")
+                recorder.on_records(came[0], 0, 1, 10, float(self))
+            return float(self) - other
+
+    recorder.on_records("this worker", 0, 1, 10, Time(1_000_000.0))
+    assert counts(recorder, 1_000_000.0)[0] == TOPICS_KEPT + 1 + len(came)
 
 
 def test_requests_count_as_they_are_sent_and_answers_as_they_come(handler: Handler) -> None:

@@ -344,6 +344,26 @@ def test_the_totals_of_killed_processes_stay(
     again.close()
 
 
+def test_a_process_that_ends_during_a_scrape_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has been read as a living one when another reader takes its totals over."""
+    client, ending = HasSome(*some(2)), HasSome(*some(100))
+    collector, other = KafkaCollector(client, directory=tmp_path), KafkaCollector(ending, directory=tmp_path)
+    assert values(collector)[SENT] == 102
+    load = ProcessDirectory._load_totals
+
+    def end_before(directory: ProcessDirectory, left_out: dict[str, Exception]) -> Any:
+        monkeypatch.undo()
+        other.close()
+        assert values(KafkaCollector(directory=tmp_path))[SENT] == 102
+        assert len(list(tmp_path.glob("*.json"))) == 2  # of `collector`, and of the one that has taken over
+        return load(directory, left_out)
+
+    monkeypatch.setattr(ProcessDirectory, "_load_totals", end_before)
+    assert values(collector)[SENT] == 102
+    assert values(collector)[SENT] == 102
+    collector.close()
+
+
 def test_a_process_that_hangs_delays_no_scrape_and_shows_by_its_age(
     tmp_path: Path, child: Callable[[str], subprocess.Popen[str]]
 ) -> None:

@@ -78,6 +78,25 @@ def test_deltas_begin_at_the_last_push_that_was_taken(collector: Collector) -> N
     assert pushed(at(3)) == {"producer.t": 3, "producer.g": 3}  # counted anew
 
 
+def test_topics_that_a_source_has_left_are_forgotten(collector: Collector) -> None:
+    """Those of a source that could not be read are not."""
+
+    def push(metrics: dict[str, float]) -> dict[str, float]:
+        by_topic = [metric(name, value, COUNTER, topic=name) for name, value in metrics.items()]
+        named = [one._replace(value=value) for one, value in zip(by_topic, metrics.values(), strict=True)]
+        sources = [source(*named)]
+        made = collect(collector, *sources)
+        collector.taken(made)
+        collector.forget_gone(sources)
+        return pushed(made)
+
+    assert push({"a": 5, "b": 1}) == {"producer.a": 5, "producer.b": 1}
+    assert push({}) == {}
+    assert push({"b": 2}) == {"producer.b": 1}
+    assert len(collector._sent) == 1
+    assert push({"a": 7, "b": 2}) == {"producer.a": 7, "producer.b": 0}
+
+
 def test_totals_are_pushed_as_they_are(collector: Collector) -> None:
     starts = set()
     for total in (5, 7):
@@ -114,7 +133,7 @@ def test_sources_count_by_themselves(collector: Collector) -> None:
 
     assert at(5, 7) == [5, 7]
     assert at(6, 9) == [1, 2]
-    collector.forget_closed([source(name="a")])
+    collector.forget_gone([source(name="a")])
     assert at(6, 9) == [0, 9]
 
 
