@@ -140,6 +140,8 @@ class OwnedPartition:
                 if not self.readers:
                     return None
                 reader = self.reader = self.readers.popleft()
+                if self.buffers._listener is not None:
+                    self.buffers.taken_at = self.buffers._now()
             before = reader._at
             message = reader.next_record() if self.buffers.records else reader.next()
             if message is not None:
