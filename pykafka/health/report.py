@@ -15,6 +15,7 @@ class Problem:
     :param remedy: what to do about it, in one sentence
     :param since: how long it has lasted (s), as far as is known; None if that is not known
     :param restart_helps: whether a restart of the process mends it, and nothing less does
+    :param unready: whether it keeps the client from its work, so that `/readyz` fails
     """
 
     kind: str
@@ -22,6 +23,7 @@ class Problem:
     remedy: str
     since: float | None = None
     restart_helps: bool = False
+    unready: bool = True
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class Report:
 
     @property
     def ready(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
+        """Whether nothing keeps it from its work."""
+        return not any(problem.unready for problem in self.problems)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dicts, lists, numbers and texts, as JSON takes them."""
