@@ -171,12 +171,21 @@ def test_a_recipe_whose_consumer_has_ended_is_restarted(orders: EmbeddedCluster,
     with KafkaClient(orders.hosts) as client, client.producer() as producer:
         producer.produce("orders", b"\xff is no text")
     if found.name == "gunicorn":  # its master starts another worker
-        until(lambda: found.running.output.count("Booting worker") >= 2, found.running)
+        seen: list[str] = []
+
+        def has_begun_again() -> bool:
+            seen.append(json.dumps(get(found.port, "/livez")[1]))
+            return found.running.output.count("Booting worker") >= 2
+
+        until(has_begun_again, found.running)
+        assert not any("is no text" in body for body in seen)
         assert "UnicodeDecodeError" in found.running.output
         return
     until(lambda: found.probe("/livez") == (503, ["intake-ended"]), found.running)
     assert found.probe("/readyz") == (503, ["intake-ended"])
-    assert "UnicodeDecodeError" in get(found.port, f"{found.prefix}/livez")[1]["problems"][0]["text"]
+    body = get(found.port, f"{found.prefix}/livez")[1]
+    assert "UnicodeDecodeError" in body["problems"][0]["text"]
+    assert "is no text" not in json.dumps(body)  # of the record: a probe answers anybody
 
 
 @pytest.mark.parametrize("kind", ["gthread", "gevent"])
