@@ -136,8 +136,14 @@ def test_a_managed_consumer_that_has_ended(concurrency: Concurrency, heard: list
         cluster.inject_errors("Heartbeat", "FENCED_INSTANCE_ID")
         until(handler, lambda: not consumer._running, 15)
         (problem,) = client.health().problems
-        assert (problem.kind, problem.restart_helps) == ("worker-ended", True)
+        # two members of one id would restart each other for ever
+        assert (problem.kind, problem.restart_helps) == ("not-a-member", False)
         assert "FencedInstanceId" in problem.text
+        assert "ids of their own" in problem.remedy
+        assert (status(client, "/livez"), status(client, "/readyz")) == (200, 503)
+        consumer._ended_by = ValueError("broken")
+        (problem,) = client.health().problems
+        assert (problem.kind, problem.restart_helps) == ("worker-ended", True)
         assert status(client, "/livez") == 503
         until(handler, lambda: heard, 5)
         assert (heard[0].topic, heard[0].why) == ("", Why.WORKER_ENDED)
