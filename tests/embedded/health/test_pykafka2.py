@@ -123,6 +123,26 @@ def test_a_managed_consumer(concurrency: Concurrency) -> None:
         assert client.health().consumers == ()
 
 
+def test_a_stall_of_a_managed_consumer_is_a_metric(concurrency: Concurrency) -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, stall_report_ms=1000, **concurrency()) as client,
+    ):
+        fill(client)
+        handler = client.cluster.handler
+
+        def shown() -> dict[str, float]:
+            found = {one.name.name: one.value for one in client.metrics().values() if "reason" in dict(one.name.tags)}
+            return {name: value for name, value in found.items() if name in ("stalled-partitions", "stalls-total")}
+
+        consumer = client.topics["t"].get_balanced_consumer(b"g", managed=True)
+        assert consumer.consume() is not None
+        until(handler, lambda: shown() == {"stalled-partitions": 1, "stalls-total": 1}, 15)
+        assert len(consumer.consume_batch(100)) == 19
+        until(handler, lambda: shown() == {"stalled-partitions": 0, "stalls-total": 1}, 15)
+        consumer.stop()
+
+
 def test_a_managed_consumer_that_has_ended(concurrency: Concurrency, heard: list[Any]) -> None:
     """An error that ends its worker ends the consumer: only the application can start it again."""
     with (
