@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from pykafka.common import TopicPartition
-from pykafka.handlers import ThreadingHandler
-from pykafka.health import Why
+from pykafka.handlers import Handler, ThreadingHandler
+from pykafka.health import Stalled, Why
+from pykafka.health.watch import tell, tell_moves
+from pykafka.metrics.recorder import PartRecorder
+from pykafka.metrics.sensors import Sensor
 from pykafka.sharegroups.acquired_records import AcknowledgeType, AcquiredRecord, AcquiredRecords, Event
 from pykafka.sharegroups.share_health import ShareView
+from pykafka.sharegroups.share_metrics import read_share
 
 PARTITION = TopicPartition("t", 0)
 #: When the locks end (s).
@@ -86,3 +90,21 @@ def test_an_application_that_is_well(way: str) -> None:
     view = application.view(40.0)
     assert view.whole() is None
     assert view._problems() == []
+
+
+def test_stalls_are_metrics_by_their_reason(handler: Handler) -> None:
+    part = PartRecorder(handler.now, None, ("c", "g"))
+    cluster = SimpleNamespace(listener=None, brokers={}, client_id="c", connection_count=0)
+    sensors = {"acknowledgements": Sensor(), "failures": Sensor()}
+    engine: Any = SimpleNamespace(handler=handler, cluster=cluster, listener=part, made_at_ms=0, **sensors)
+    event = Stalled("share consumer of t, group g", "", -1, 31.0, Why.HELD, "x")
+
+    def shown() -> dict[str, float]:
+        tagged = [one for one in read_share(engine).metrics if ("reason", "held") in one.name.tags]
+        return {one.name.name: one.value for one in tagged if one.name.group == "consumer-share-metrics"}
+
+    assert shown() == {}
+    tell(part, event)
+    assert shown() == {"stalled-partitions": 1, "stalls-total": 1}
+    tell_moves(part, event)
+    assert shown() == {"stalled-partitions": 0, "stalls-total": 1}
