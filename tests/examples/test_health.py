@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import re
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -205,5 +206,9 @@ def test_celery_with_a_consumer_in_its_main_process(orders: EmbeddedCluster, mon
     arguments = ["-A", "examples.health.celery_app", "worker", "--loglevel", "INFO", "--pool", "threads"]
     with program("celery", *arguments, "--concurrency", "2") as running:
         until(lambda: get(port, "/livez")[0] == 200, running)
-        until(lambda: running.output.count("handled order") >= COUNT, running)
-        until(lambda: get(port, "/readyz")[0] == 200, running)
+        with socket.create_connection(("127.0.0.1", port)):  # it sends nothing: probes are answered, and the end comes
+            until(lambda: running.output.count("handled order") >= COUNT, running)
+            until(lambda: get(port, "/readyz")[0] == 200, running)
+            running.signal(signal.SIGTERM)
+            assert running.wait(30) == 0
+            assert "Traceback" not in running.output
