@@ -60,6 +60,7 @@ class BrokerHealth:
     :param reachable: whether a connection is up, or with `probe=True` whether it has answered; None: none was needed yet
     :param connected_s: how long a connection has been up (s); None if there is none
     :param error: why no connection is up; None if one is, or none was needed
+    :param failing_s: for how long at least no connection has been up although one was needed (s); None if that is not known
     """
 
     id: int
@@ -67,6 +68,7 @@ class BrokerHealth:
     reachable: bool | None
     connected_s: float | None
     error: str | None = None
+    failing_s: float | None = None
 
 
 @dataclass(frozen=True)
