@@ -1,4 +1,4 @@
-"""What reports say of records that a share consumer has handed out, and that the application does not acknowledge."""
+"""Records that a share consumer has handed out, and that the application does not acknowledge: their reports, and metrics."""
 
 from __future__ import annotations
 
