@@ -9,11 +9,13 @@ a record that is no text, /livez fails, so that Kubernetes starts the container 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
+from socketserver import ThreadingMixIn
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from celery import Celery, bootsteps
 
@@ -25,6 +27,8 @@ log = logging.getLogger(__name__)
 
 #: Between two attempts to reach brokers (s).
 PAUSE_S = 2.0
+#: For a connection to send its request, and for the intake to end (s).
+REQUEST_S, STOP_S = 5.0, 10.0
 
 app = Celery("tasks", broker=os.environ["QUEUE"], broker_connection_retry_on_startup=True)
 
@@ -35,7 +39,20 @@ def handle(text: str) -> None:
     print(f"handled {text}", flush=True)
 
 
+class _Server(ThreadingMixIn, WSGIServer):
+    """A thread for each connection: one that sends nothing keeps no probe from its answer."""
+
+    daemon_threads = True
+
+
 class _Quiet(WSGIRequestHandler):
+    timeout = REQUEST_S
+
+    def handle(self) -> None:
+        """Answer a request, if one comes in time."""
+        with contextlib.suppress(OSError):
+            super().handle()
+
     def log_message(self, *_: Any) -> None:
         """Log no probe."""
 
@@ -51,17 +68,18 @@ class Intake(bootsteps.StartStopStep):
         self.client: KafkaClient | None = None
         self.error: Exception | None = None
         self.has_ended = False
-        self.thread = threading.Thread(target=self.run, name="intake")
+        self.thread = threading.Thread(target=self.run, name="intake", daemon=True)
         self.thread.start()
         probes = wsgi_app(self.clients, self.problems)
-        self.server = make_server("", int(os.environ["PORT"]), probes, handler_class=_Quiet)
+        self.server = make_server("", int(os.environ["PORT"]), probes, _Server, _Quiet)
         threading.Thread(target=self.server.serve_forever, name="probes", daemon=True).start()
 
     def stop(self, worker: object) -> None:
-        """End."""
+        """End, within seconds: closing the client ends a call of the intake that still waits."""
         self.stopping.set()
-        self.thread.join()
+        self.thread.join(STOP_S)
         self.server.shutdown()
+        self.server.server_close()
         if self.client is not None:
             self.client.close()
 
@@ -100,7 +118,9 @@ class Intake(bootsteps.StartStopStep):
     def problems(self) -> list[Problem]:
         """Return what the client does not know: that it is not there yet, or that the intake has ended."""
         if self.has_ended:
-            return [Problem("intake-ended", f"the intake has ended: {self.error!r}", "see the log", None, True)]
+            # its name alone: the text of an error may have the record in it, and anybody may ask
+            text = f"the intake has ended: {type(self.error).__name__}"
+            return [Problem("intake-ended", text, "see the log", None, True)]
         if self.client is None:
             text = "there is no client yet" + (f": {self.error}" if self.error else "")
             return [Problem("starting", text, "see that brokers are up; it tries again by itself")]

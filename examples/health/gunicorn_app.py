@@ -62,7 +62,9 @@ class Worker:
     def problems(self) -> list[Problem]:
         """Return what the client does not know: that it is not there yet, or that its consumer has ended."""
         if self.has_ended:
-            return [Problem("intake-ended", f"the consumer has ended: {self.error!r}", "see the log", None, True)]
+            # its name alone: the text of an error may have the record in it, and anybody may ask
+            text = f"the consumer has ended: {type(self.error).__name__}"
+            return [Problem("intake-ended", text, "see the log", None, True)]
         if self.client is None:
             text = "there is no client yet" + (f": {self.error}" if self.error else "")
             return [Problem("starting", text, "see that brokers are up; it tries again by itself")]

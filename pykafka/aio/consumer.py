@@ -105,6 +105,7 @@ class KafkaConsumer(Records[K, V]):
         stop_timeout: float = 30.0,
         idle_timeout: float | None = None,
         on_abandoned: OnAbandoned | None = None,
+        handle_timeout: float | None = None,
     ) -> Opening[ParallelRun]:
         """Return a run that handles records by many workers at a time, and commits those that are done."""
         return Opening(
@@ -123,6 +124,7 @@ class KafkaConsumer(Records[K, V]):
                     stop_timeout=stop_timeout,
                     idle_timeout=idle_timeout,
                     on_abandoned=sync(on_abandoned),
+                    handle_timeout=handle_timeout,
                 )
             )
         )

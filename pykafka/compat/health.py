@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.committed_offsets import Membership
-from pykafka.exceptions import KafkaException
+from pykafka.exceptions import FencedInstanceId, KafkaException
 from pykafka.groups.classic.state import State
 from pykafka.health.consumers import SLOW_S, ConsumerView
 from pykafka.health.explanation import Reason, Why, problem_of, reason_of_error
@@ -184,6 +184,11 @@ class GroupView(View):
         if error is None:
             return None
         text = f"the worker that follows the assignment has ended by {type(error).__name__}: {error}"
+        if isinstance(
+            error, FencedInstanceId
+        ):  # a restart would put out the member that has the id, which does the same
+            remedy = "give members that run at the same time ids of their own, and start() the consumer again"
+            return Reason(Why.NOT_A_MEMBER, text, remedy)
         return Reason(Why.WORKER_ENDED, text, "start() the consumer again, or make another", True)
 
     def whole(self) -> Reason | None:

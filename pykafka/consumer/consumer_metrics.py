@@ -58,9 +58,11 @@ def add_polls(reading: Reading, group: str, part: PartRecorder | None, taken_at:
 
     :param taken_at: when the last batch was read to its end, also by iteration, which reports calls only if they wait (s)
     """
-    reading.seconds_ago(group, "last-poll-seconds-ago", part, POLLED, taken_at)
-    reading.spread(group, "time-between-poll", steps(part, POLLED))
     idle = steps(part, WAITED)
+    # a call that waits does so some seconds at a time, however long there are no records
+    known = max([taken_at, *(sensor.last for sensor in idle)])
+    reading.seconds_ago(group, "last-poll-seconds-ago", part, POLLED, known)
+    reading.spread(group, "time-between-poll", steps(part, POLLED))
     seconds = idle[0].recent(reading.now)[0] if idle else 0.0
     waited = sum(sensor.recent(reading.now)[2] for sensor in idle) / 1000
     reading.add(group, "poll-idle-ratio-avg", min(waited / seconds, 1.0) if seconds else math.nan)

@@ -65,7 +65,8 @@ def _own(cluster: BaseCluster, brokers: tuple[BrokerHealth, ...]) -> list[Proble
     for broker in brokers:
         if broker.reachable is False:
             text = f"broker {broker.id} ({broker.address}) cannot be reached: {broker.error}"
-            found.append(Problem("broker-unreachable", text, "see that it is up; the client connects again by itself"))
+            remedy = "see that it is up; the client connects again by itself"
+            found.append(Problem("broker-unreachable", text, remedy, broker.failing_s))
     if not any(broker.reachable for broker in brokers) and (error := cluster.metadata_error) is not None:
         reason = reason_of_error(error)
         found.append(Problem(reason.why.value, f"no broker gives metadata: {reason.text}", reason.remedy))
@@ -82,9 +83,14 @@ def _broker(cluster: BaseCluster, node: Node, asked: dict[int, KafkaException | 
         reachable = error is None
     elif since is None and error is None:
         reachable = None
-    up = None if since is None else max(cluster.handler.now() - since, 0.0)
+    now, failing_since = cluster.handler.now(), node.failing_since if error is not None else None
     return BrokerHealth(
-        node.id, node.address, reachable, up, None if error is None else f"{type(error).__name__}: {error}"
+        node.id,
+        node.address,
+        reachable,
+        connected_s=None if since is None else max(now - since, 0.0),
+        error=None if error is None else f"{type(error).__name__}: {error}",
+        failing_s=None if failing_since is None else max(now - failing_since, 0.0),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -109,8 +110,14 @@ class ConsumerView(View):
 
     @property
     def _limit_s(self) -> float:
-        """How long the application may take between calls, or a handler for a record, before a restart mends it (s)."""
+        """How long the application may take between calls before a restart mends it (s)."""
         return float(self.consumer._follower._options.max_poll_interval_ms / 1000)
+
+    @property
+    def _handle_limit_s(self) -> float:
+        """How long a call of a handler of `parallel()` may take before a restart mends it (s)."""
+        limit = None if self._run is None else self._run._handle_timeout
+        return math.inf if limit is None else float(limit)
 
     @property
     def _run(self) -> Any:
@@ -172,7 +179,7 @@ class ConsumerView(View):
             found.append(problem_of(reason, about, None))
         hung = self._hung()
         if hung is not None:
-            found.append(problem_of(hung, "parallel()", None))
+            found.append(problem_of(hung, "parallel()", self._oldest_call()[0]))
         for key, owned in sorted(engine.partitions.items()):
             still = self._progress.still_for(key, self._now)
             if not is_behind(owned) or (still < IDLE_S and self._is_attached(owned)):
@@ -204,8 +211,10 @@ class ConsumerView(View):
     def whole(self) -> Reason | None:
         """Return why the consumer stands still as a whole: its group does not have it, or a handler has hung."""
         hung = self._hung()
-        if hung is not None or self.has_partitions:
+        if hung is not None and hung.unready:
             return hung
+        if self.has_partitions:
+            return None
         # before its first call an application may take its time
         return self.membership_reason() if self._progress.has_called else None
 
@@ -236,11 +245,13 @@ class ConsumerView(View):
         if self._run is None:
             return Reason(Why.PAUSED, "the application has paused it", "call resume()")
         seconds, where = self._oldest_call()
+        is_late = seconds > self._handle_limit_s
         text = "parallel() has paused it: max_unacknowledged records of it, or bytes, are with handlers"
         if seconds >= IDLE_S:
             text += f", the oldest for {seconds:.0f} s{where}"
         remedy = "make handlers quicker, or give more workers or a larger max_unacknowledged"
-        return Reason(Why.HELD, text, remedy, bool(where) and seconds > self._limit_s)
+        # what no handler has at present waits for its ack() or another attempt: that is not work
+        return Reason(Why.HELD, text, remedy, bool(where) and is_late, is_late or not seconds)
 
     def _oldest_call(self) -> tuple[float, str]:
         """Return how long the longest of the present calls of handlers has lasted (s), and where it is."""
@@ -252,11 +263,18 @@ class ConsumerView(View):
         return max(self._now - began, 0.0), _at(worker)
 
     def _hung(self) -> Reason | None:
-        """Return the reason for a handler of `parallel()` that takes longer than the application may take between polls."""
-        seconds, where = self._oldest_call()
-        if seconds <= self._limit_s:
+        """Return the reason for a handler of `parallel()` that has had one record for long.
+
+        It is at work: only if it takes longer than `handle_timeout`, anything is wrong with the consumer.
+        """
+        (seconds, where), limit_s = self._oldest_call(), self._handle_limit_s
+        if seconds <= min(limit_s, self._slow_s):
             return None
-        text = f"a handler has had one record for {seconds:.0f} s{where}, longer than max_poll_interval_ms"
+        text = f"a handler has had one record for {seconds:.0f} s{where}"
+        if seconds <= limit_s:
+            remedy = "nothing, if that is its work; handle_timeout of parallel() says from when on it counts as hung"
+            return Reason(Why.HELD, text, remedy, unready=False)
+        text += f", longer than handle_timeout ({limit_s:g} s)"
         return Reason(Why.HELD, text, "find out what it waits for, and give that a timeout", bool(where))
 
     def _unread(self, owned: OwnedPartition) -> Reason | None:

@@ -74,12 +74,14 @@ class Reason:
     :param text: in one sentence
     :param remedy: what to do about it, in one sentence; "" for nothing
     :param restart_helps: whether a restart of the process mends it, and nothing less does
+    :param unready: whether it keeps the client from its work
     """
 
     why: Why
     text: str
     remedy: str = ""
     restart_helps: bool = False
+    unready: bool = True
 
     @property
     def is_fine(self) -> bool:
@@ -179,4 +181,5 @@ def problem_of(reason: Reason, about: str, since: float | None) -> Problem:
     :param about: a partition, a topic, a group or the like
     :param since: how long it has lasted (s), as far as is known
     """
-    return Problem(reason.why.value, f"{about}: {reason.text}", reason.remedy, since, reason.restart_helps)
+    text = f"{about}: {reason.text}"
+    return Problem(reason.why.value, text, reason.remedy, since, reason.restart_helps, reason.unready)

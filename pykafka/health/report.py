@@ -15,6 +15,7 @@ class Problem:
     :param remedy: what to do about it, in one sentence
     :param since: how long it has lasted (s), as far as is known; None if that is not known
     :param restart_helps: whether a restart of the process mends it, and nothing less does
+    :param unready: whether it keeps the client from its work, so that `/readyz` fails
     """
 
     kind: str
@@ -22,6 +23,7 @@ class Problem:
     remedy: str
     since: float | None = None
     restart_helps: bool = False
+    unready: bool = True
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class Report:
 
     @property
     def ready(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
+        """Whether nothing keeps it from its work."""
+        return not any(problem.unready for problem in self.problems)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dicts, lists, numbers and texts, as JSON takes them."""
@@ -58,6 +60,7 @@ class BrokerHealth:
     :param reachable: whether a connection is up, or with `probe=True` whether it has answered; None: none was needed yet
     :param connected_s: how long a connection has been up (s); None if there is none
     :param error: why no connection is up; None if one is, or none was needed
+    :param failing_s: for how long at least no connection has been up although one was needed (s); None if that is not known
     """
 
     id: int
@@ -65,6 +68,7 @@ class BrokerHealth:
     reachable: bool | None
     connected_s: float | None
     error: str | None = None
+    failing_s: float | None = None
 
 
 @dataclass(frozen=True)

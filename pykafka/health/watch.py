@@ -44,6 +44,14 @@ LONGEST_S = 5.0
 SHORTEST_S = 0.05
 
 
+def _listener_of(subject: Any) -> ClientListener | None:
+    """Return what hears of a producer's or consumer's stalls; None for nothing."""
+    engine = getattr(subject, "_engine", None)
+    # A group consumer of PyKafka 2 has no engine, and a listener once it has had partitions.
+    found: ClientListener | None = getattr(subject, "_listener", None) if engine is None else engine.listener
+    return found
+
+
 class _Watched:
     """A producer or consumer that is watched.
 
@@ -57,8 +65,7 @@ class _Watched:
         self.handler: Handler = cluster.handler
         self.threshold_s = cluster.metrics_settings.stall_report_ms / 1000
         self.hold_s = cluster.metrics_settings.hold_report_ms / 1000
-        # A balanced consumer of PyKafka 2 has no engine before it has partitions.
-        self._listener: ClientListener | None = getattr(getattr(subject, "_engine", None), "listener", None)
+        self._listener = _listener_of(subject)
         # {partition, or what names the whole: its stall, which was reported}
         self._reported: dict[object, Stalled] = {}
         # Why the whole stands still, and since when (s of the handler's clock).
@@ -75,6 +82,7 @@ class _Watched:
         subject, cluster = self._subject(), self._cluster()
         if subject is None or cluster is None:
             return
+        self._listener = _listener_of(subject) or self._listener
         view: View = subject._view()  # also if no stall is reported: it takes a sample
         found = dict(view.stalls(self.threshold_s)) if self.threshold_s else {}
         if self.threshold_s and not found:
@@ -146,8 +154,9 @@ def tell(listener: ClientListener | None, event: Stalled | Held) -> None:
     if listener is None:
         return
     if isinstance(event, Stalled):
-        about = f"{event.topic}/{event.partition}" if event.topic else event.subject
-        listener.on_event(f"{STALLED} {event.why.value}", about, event.seconds, f"{event.subject}: {event.text}")
+        listener.on_event(
+            f"{STALLED} {event.why.value}", _about(event), event.seconds, f"{event.subject}: {event.text}"
+        )
     else:
         listener.on_event(HELD, "hub or event loop", event.seconds, event.stack)
 
@@ -155,7 +164,12 @@ def tell(listener: ClientListener | None, event: Stalled | Held) -> None:
 def tell_moves(listener: ClientListener | None, event: Stalled) -> None:
     """Tell a listener that what it has heard of stands still no longer, or for another reason."""
     if listener is not None:
-        listener.on_event(f"{MOVES} {event.why.value}", f"{event.topic}/{event.partition}")
+        listener.on_event(f"{MOVES} {event.why.value}", _about(event))
+
+
+def _about(event: Stalled) -> str:
+    """Return the partition that stands still, or the name of a consumer that does as a whole."""
+    return f"{event.topic}/{event.partition}" if event.topic else event.subject
 
 
 class Watch:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
     Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-#: The paths, and whether all problems count there, or only those that a restart mends.
+#: The paths, and whether what keeps the client from its work counts there, or only what a restart mends.
 PATHS = {"/livez": False, "/readyz": True}
 _STATUS = {200: "200 OK", 404: "404 Not Found", 405: "405 Method Not Allowed", 503: "503 Service Unavailable"}
 
@@ -47,7 +47,7 @@ def answer(clients: Clients, method: str, path: str, own: Problems = no_problems
         return 405, _text({"error": "GET or HEAD"})
     reports = healths_of(clients() if callable(clients) else clients)
     problems = [*own(), *(problem for report in reports for problem in report.problems)]
-    counting = problems if PATHS[name] else [problem for problem in problems if problem.restart_helps]
+    counting = [problem for problem in problems if (problem.unready if PATHS[name] else problem.restart_helps)]
     body = {
         "status": "fails" if counting else "ok",
         "problems": [vars(problem) for problem in problems],

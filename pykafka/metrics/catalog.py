@@ -168,6 +168,9 @@ OWN: dict[tuple[str, tuple[str, ...]], str] = {
     ("consumer-metrics", ("reason",)): """
         stalled-partitions | partitions | partitions behind their end that have stood still for stall_report_ms
         stalls[total] | stalls | the times that a partition has begun to do so""",
+    ("consumer-share-metrics", ("reason",)): """
+        stalled-partitions | partitions | partitions, or consumers as a whole, that have stood still for stall_report_ms
+        stalls[total] | stalls | the times that one has begun to do so""",
     ("producer-metrics", ("reason",)): """
         stalled-partitions | partitions | partitions with a message that is unacknowledged for stall_report_ms
         stalls[total] | stalls | the times that a partition has begun to do so""",

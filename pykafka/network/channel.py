@@ -108,6 +108,8 @@ class Channel:
         self._backoff = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, handler.random)
         self._retry_at = 0.0
         self._failed_at = 0.0
+        # When the first of the attempts failed since which there has been no connection.
+        self._failing_since = 0.0
         # Whether it pauses because no connection came about, and not because one ended.
         self._unreached = False
         self._last_error: KafkaException | None = None
@@ -142,6 +144,11 @@ class Channel:
         if ended is not None and ended.error is not None:
             return max(self._failed_at, ended.shared.requests.used_at)
         return self._failed_at
+
+    @property
+    def failing_since(self) -> float:
+        """Since when there has been no connection, if `last_error` is not None (s of the handler's clock)."""
+        return self.failed_at if self._last_error is None else self._failing_since
 
     def silent_for(self) -> float:
         """Return for how long the broker has owed an answer (s); 0 if it owes none."""
@@ -282,6 +289,8 @@ class Channel:
         self._failures += 1
         self._unreached = False
         self._failed_at = self._handler.now()
+        if self._last_error is None:
+            self._failing_since = self._failed_at
         self._retry_at = self._failed_at + self._backoff.seconds(self._failures)
         if self._listener is not None:
             kind = REFUSED if isinstance(error, LOGIN_REFUSED) else UNREACHABLE

@@ -210,6 +210,13 @@ class Node:
         return max((channel.failed_at for _, channel in self._channels), default=0.0)
 
     @property
+    def failing_since(self) -> float | None:
+        """Since when no connection has been up, at least (s of the handler's clock); None without a `connect_error`."""
+        if self.connect_error is None:
+            return None
+        return max((one.failing_since for _, one in self._channels if one.last_error is not None), default=None)
+
+    @property
     def connection_count(self) -> int:
         """The number of connections that are up, as far as this client knows."""
         workers: list[Stoppable] = list(self._shared.values())

@@ -56,6 +56,7 @@ class InParallel(Generic[K, V]):
         stop_timeout: float = 30.0,
         idle_timeout: float | None = None,
         on_abandoned: OnAbandoned | None = None,
+        handle_timeout: float | None = None,
     ) -> ParallelRun:
         """Return a run that handles records by many workers at a time, and commits those that are done.
 
@@ -80,6 +81,8 @@ class InParallel(Generic[K, V]):
             which the group rebalances does not count; None: it never ends by itself
         :param on_abandoned: called with the records that `handle` has seen and that are not acknowledged when their
             partitions go or the run ends
+        :param handle_timeout: a call of `handle` that takes longer (s) counts as hung: health says that a restart
+            helps, and `/livez` fails; nothing interrupts it; None: however long a call takes, it is at work
         :raises TypeError, ValueError: an option is out of bounds, by name
         :raises KafkaException: `auto_commit` is on, or another run of this consumer has not ended
         """
@@ -99,6 +102,7 @@ class InParallel(Generic[K, V]):
             revoke_timeout=revoke_timeout,
             stop_timeout=stop_timeout,
             idle_timeout=idle_timeout,
+            handle_timeout=handle_timeout,
             on_abandoned=on_abandoned,
         )
         letters: LateProducer | None = None

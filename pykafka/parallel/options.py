@@ -79,6 +79,13 @@ class ParallelOptions(Options):
         "the run ends when no record has come for so long (s) and all are acknowledged; the time in which the group rebalances "
         "does not count; None: it never ends by itself",
     )
+    handle_timeout: float | None = option(
+        None,
+        optional(valid_seconds),
+        "a call of `handle` that takes longer (s) counts as hung: health says that a restart helps, and `/livez` fails; "
+        "nothing interrupts it; None: however long a call takes, it is at work",
+        costs="Shorter than the longest good call, it restarts healthy processes.",
+    )
     on_abandoned: OnAbandoned | None = option(
         None,
         optional(valid_callable),

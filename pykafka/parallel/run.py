@@ -124,6 +124,8 @@ class ParallelRun:
         self._worker: Worker | None = None
         self._error: BaseException | None = None
         self._told = False
+        # For reports of health: the calls of `handle` are not bounded.
+        self._handle_timeout = options.handle_timeout
         #: Called at the end, on the worker that has read.
         self.at_end: Callable[[], object] | None = None
 

@@ -11,6 +11,7 @@ from pykafka.health.explanation import Explanation, Reason, Why, connecting, pro
 from pykafka.health.progress import IDLE_S
 from pykafka.health.report import MemberHealth, Problem, ShareConsumerHealth
 from pykafka.health.view import Stalled, View
+from pykafka.sharegroups.acquired_records import State as Acquired
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
@@ -145,16 +146,29 @@ class ShareView(View):
         return Reason(Why.NO_COORDINATOR, text, "see that this broker is up; the member joins again by itself")
 
     def _unread(self) -> Reason | None:
-        """Return why acquired records are not handed out; None if none are, or the application has just called."""
+        """Return why acquired records are not handed out or acknowledged; None if none wait, or the application polls."""
         count, idle = self.engine.buffered, self._idle_s
-        if not count or idle < IDLE_S:
+        if idle < IDLE_S:
+            return None
+        delivered = [
+            one
+            for session in self.engine.sessions
+            for one in session.session_records
+            if one.state is Acquired.DELIVERED
+        ]
+        if not count and not delivered:
             return None
         stack = "" if self.engine.caller == self._asking else stack_of(self.engine.caller)
         where = f" (its worker is at {stack})" if stack else ""
         if self._is_inside:
             text = f"a callback (on_acknowledge or a deserializer) has held the call that reads for {idle:.0f} s"
             return Reason(Why.HELD, text + where, "have it return sooner")
-        text = f"{count} records are acquired, and the application has not polled for {idle:.0f} s{where}"
+        late = sum(one.expires_at < self._now for one in delivered)
+        if late:
+            text = f"the application has not polled for {idle:.0f} s, and the locks of {late} of its records have timed out"
+            return Reason(Why.HELD, text + where, "others may have them by now: handle records sooner, or renew them")
+        what = f"{count} records are acquired" if count else f"{len(delivered)} records are not acknowledged"
+        text = f"{what}, and the application has not polled for {idle:.0f} s{where}"
         return Reason(Why.NOT_POLLED, text, "poll, or handle records sooner")
 
     def _reasons(self) -> dict[TopicPartition, Reason]:

@@ -37,6 +37,7 @@ def read_share(engine: Counting) -> Reading:
     """Return the metrics of a share consumer, with those of its client's connections."""
     reading, part = begin_reading(engine, "consumer")
     add_polls(reading, GROUP, part)
+    reading.stalls(GROUP, part)
     add_fetches(reading, FETCH, engine.cluster, "ShareFetch")
     # A new assignment is all that there is to a rebalance: nothing is given away.
     add_rebalances(reading, COORDINATOR, part, ASSIGNED)

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import re
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -171,12 +172,21 @@ def test_a_recipe_whose_consumer_has_ended_is_restarted(orders: EmbeddedCluster,
     with KafkaClient(orders.hosts) as client, client.producer() as producer:
         producer.produce("orders", b"\xff is no text")
     if found.name == "gunicorn":  # its master starts another worker
-        until(lambda: found.running.output.count("Booting worker") >= 2, found.running)
+        seen: list[str] = []
+
+        def has_begun_again() -> bool:
+            seen.append(json.dumps(get(found.port, "/livez")[1]))
+            return found.running.output.count("Booting worker") >= 2
+
+        until(has_begun_again, found.running)
+        assert not any("is no text" in body for body in seen)
         assert "UnicodeDecodeError" in found.running.output
         return
     until(lambda: found.probe("/livez") == (503, ["intake-ended"]), found.running)
     assert found.probe("/readyz") == (503, ["intake-ended"])
-    assert "UnicodeDecodeError" in get(found.port, f"{found.prefix}/livez")[1]["problems"][0]["text"]
+    body = get(found.port, f"{found.prefix}/livez")[1]
+    assert "UnicodeDecodeError" in body["problems"][0]["text"]
+    assert "is no text" not in json.dumps(body)  # of the record: a probe answers anybody
 
 
 @pytest.mark.parametrize("kind", ["gthread", "gevent"])
@@ -196,5 +206,9 @@ def test_celery_with_a_consumer_in_its_main_process(orders: EmbeddedCluster, mon
     arguments = ["-A", "examples.health.celery_app", "worker", "--loglevel", "INFO", "--pool", "threads"]
     with program("celery", *arguments, "--concurrency", "2") as running:
         until(lambda: get(port, "/livez")[0] == 200, running)
-        until(lambda: running.output.count("handled order") >= COUNT, running)
-        until(lambda: get(port, "/readyz")[0] == 200, running)
+        with socket.create_connection(("127.0.0.1", port)):  # it sends nothing: probes are answered, and the end comes
+            until(lambda: running.output.count("handled order") >= COUNT, running)
+            until(lambda: get(port, "/readyz")[0] == 200, running)
+            running.signal(signal.SIGTERM)
+            assert running.wait(30) == 0
+            assert "Traceback" not in running.output

@@ -123,6 +123,26 @@ def test_a_managed_consumer(concurrency: Concurrency) -> None:
         assert client.health().consumers == ()
 
 
+def test_a_stall_of_a_managed_consumer_is_a_metric(concurrency: Concurrency) -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, stall_report_ms=1000, **concurrency()) as client,
+    ):
+        fill(client)
+        handler = client.cluster.handler
+
+        def shown() -> dict[str, float]:
+            found = {one.name.name: one.value for one in client.metrics().values() if "reason" in dict(one.name.tags)}
+            return {name: value for name, value in found.items() if name in ("stalled-partitions", "stalls-total")}
+
+        consumer = client.topics["t"].get_balanced_consumer(b"g", managed=True)
+        assert consumer.consume() is not None
+        until(handler, lambda: shown() == {"stalled-partitions": 1, "stalls-total": 1}, 15)
+        assert len(consumer.consume_batch(100)) == 19
+        until(handler, lambda: shown() == {"stalled-partitions": 0, "stalls-total": 1}, 15)
+        consumer.stop()
+
+
 def test_a_managed_consumer_that_has_ended(concurrency: Concurrency, heard: list[Any]) -> None:
     """An error that ends its worker ends the consumer: only the application can start it again."""
     with (
@@ -136,8 +156,14 @@ def test_a_managed_consumer_that_has_ended(concurrency: Concurrency, heard: list
         cluster.inject_errors("Heartbeat", "FENCED_INSTANCE_ID")
         until(handler, lambda: not consumer._running, 15)
         (problem,) = client.health().problems
-        assert (problem.kind, problem.restart_helps) == ("worker-ended", True)
+        # two members of one id would restart each other for ever
+        assert (problem.kind, problem.restart_helps) == ("not-a-member", False)
         assert "FencedInstanceId" in problem.text
+        assert "ids of their own" in problem.remedy
+        assert (status(client, "/livez"), status(client, "/readyz")) == (200, 503)
+        consumer._ended_by = ValueError("broken")
+        (problem,) = client.health().problems
+        assert (problem.kind, problem.restart_helps) == ("worker-ended", True)
         assert status(client, "/livez") == 503
         until(handler, lambda: heard, 5)
         assert (heard[0].topic, heard[0].why) == ("", Why.WORKER_ENDED)

@@ -182,6 +182,30 @@ def test_brokers_die_and_the_client_is_closed_amid_probes(concurrency: Concurren
         assert all(report.alive for report in reports if CLOSED not in report.problems)
 
 
+def test_a_broker_that_cannot_be_reached_is_away_since_its_first_failure(concurrency: Concurrency) -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, reconnect_backoff_ms=10, reconnect_backoff_max_ms=50, **concurrency()) as client,
+        client.consumer("t"),
+    ):
+        handler = client.cluster.handler
+        until(handler, lambda: client.health().brokers[0].reachable)
+        assert client.health().brokers[0].failing_s is None
+        cluster.broker_down(1)
+        began = handler.now()
+        until(handler, lambda: (client.health().brokers[0].failing_s or 0) > 1)  # while it tries again and again
+        (broker,) = client.health().brokers
+        assert broker.reachable is False
+        assert broker.failing_s is not None
+        assert broker.failing_s <= handler.now() - began + 1
+        since = [one.since for one in client.health().problems if one.kind == "broker-unreachable"]
+        assert since[0] is not None
+        assert since[0] > 1
+        cluster.broker_up(1)
+        until(handler, lambda: client.health().brokers[0].reachable)
+        assert client.health().brokers[0].failing_s is None
+
+
 def test_bad_arguments(concurrency: Concurrency) -> None:
     with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster, KafkaClient(cluster.hosts, **concurrency()) as client:
         with pytest.raises((TypeError, ValueError), match="timeout"):

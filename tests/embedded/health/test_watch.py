@@ -170,10 +170,15 @@ def test_the_listener_of_a_client_hears_of_both() -> None:
     listener: Any = Listener()
     module.tell(listener, Stalled("consumer of t", "t", 3, 31.0, Why.PAUSED, "paused"))
     module.tell(listener, Held(2.0, "a.py:1 in f"))
+    whole = Stalled("consumer of t", "", -1, 31.0, Why.NOT_A_MEMBER, "fenced")
+    module.tell(listener, whole)
+    module.tell_moves(listener, whole)
     module.tell(None, Held(2.0, ""))
     assert heard == [
         ("stalled paused", "t/3", 31.0, "consumer of t: paused"),
         ("held", "hub or event loop", 2.0, "a.py:1 in f"),
+        ("stalled not-a-member", "consumer of t", 31.0, "consumer of t: fenced"),
+        ("moves not-a-member", "consumer of t", 0.0, ""),
     ]
 
 

@@ -100,6 +100,21 @@ def test_records_that_the_application_does_not_take(watchful: KafkaClient, heard
         assert consumer.health().ready
 
 
+def test_a_stall_is_a_metric(watchful: KafkaClient) -> None:
+    topic = filled(watchful, 10)
+    with watchful.share_consumer(topic, group=new_group(watchful)) as consumer:
+        some(consumer, 4)
+
+        def shown() -> list[float]:
+            found = {one.name.name: one.value for one in consumer.metrics().values() if "reason" in dict(one.name.tags)}
+            return list(found.values())  # the metrics are there once something has stood still
+
+        until(watchful.cluster.handler, lambda: shown() == [1, 1], 15)
+        some(consumer, 6)
+        consumer.commit()
+        until(watchful.cluster.handler, lambda: shown() == [0, 1], 15)
+
+
 def test_a_session_whose_worker_has_ended(
     watchful: KafkaClient, heard: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

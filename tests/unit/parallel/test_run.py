@@ -342,6 +342,7 @@ def test_a_stall_is_told(handler: Handler, caplog: pytest.LogCaptureFixture, mon
         ({"retry": 3}, TypeError, "retry must be a Retry"),
         ({"manual_ack": 1}, TypeError, "manual_ack must be True or False"),
         ({"commit_interval": 0}, ValueError, "commit_interval must be above 0 s"),
+        ({"handle_timeout": 0}, ValueError, "handle_timeout must be above 0 s"),
         ({"revoke_timeout": "1"}, TypeError, "revoke_timeout must be a number of seconds"),
         ({"on_abandoned": 1}, TypeError, "on_abandoned must be a function"),
     ],
