@@ -170,7 +170,7 @@ T = TypeVar("T", bound=type)
 
 
 def with_hints(cls: T, awaited: bool = False) -> T:
-    """Have a class say what to write instead of the methods that other clients have; a decorator.
+    """Add to a class what to write instead of the methods that other clients have; a decorator.
 
     :param awaited: whether its methods are awaited
     """
