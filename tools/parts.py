@@ -203,6 +203,11 @@ PROMETHEUS_SERVERS = "tests/examples/test_prometheus_servers.py"
 PROMETHEUS_QUERIES = ["tests/examples/test_prometheus_queries.py", "tests/examples/test_dashboards_in_trouble.py"]
 #: Tests on an embedded cluster, and the programs of the pages.
 EMBEDDED = ["tests/embedded", "tests/docs"]
+#: Those of them about what users see of a client, and the pages: a part of their own.
+SEEING_IN = [
+    *(f"tests/embedded/{name}" for name in ("health", "metrics", "otel", "prometheus", "telemetry")),
+    "tests/docs",
+]
 #: Tests without a broker, or with an embedded one: some seconds each.
 QUICK = [f"tests/{name}" for name in ("unit", "embedded", "property", "contract", "regressions")]
 #: Where a release of Python may make a difference: all of those, the core on a real broker, a job of Spark.
@@ -328,7 +333,8 @@ TEST = {
     "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 3),
     "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 3),
     "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 8),
-    "embedded": Part("4.3.1", [*EMBEDDED, "-m", "not matrix"], 7.8),
+    "embedded": Part("4.3.1", ["tests/embedded", *without(SEEING_IN), "-m", "not matrix"], 6.5),
+    "seeing-in": Part("4.3.1", [*SEEING_IN, "-m", "not matrix"], 4.5),
     "pure": Part(
         "4.3.1",
         # pytest ignores nothing that is named itself
