@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.oldpykafka import RELEASE
+from tests.support.oldpykafka import RELEASE, install_release
 
 pytestmark = [pytest.mark.matrix, pytest.mark.timeout(600)]
 
@@ -67,17 +67,12 @@ def install(python: Path, *what: str | Path) -> None:
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what, where=python.parent)
 
 
-def install_old(python: Path) -> None:
-    install(python, "setuptools<70", "wheel")
-    install(python, "--no-build-isolation", f"pykafka=={RELEASE}")
-
-
 def strays(python: Path) -> str:
     return run(python, "-c", STRAYS, where=python.parent)
 
 
 def test_nothing_of_pykafka_2_stays(wheel: Path, python: Path) -> None:
-    install_old(python)
+    install_release(python)
     assert strays(python) == RELEASE
     install(python, wheel)
     version = wheel.name.split("-")[1]
@@ -90,7 +85,7 @@ def test_nothing_of_pykafka_2_stays(wheel: Path, python: Path) -> None:
 
 def test_nothing_of_pykafka_3_stays(wheel: Path, python: Path) -> None:
     install(python, wheel)
-    install_old(python)
+    install_release(python)
     assert strays(python) == RELEASE
     run(python, "-c", "from pykafka import KafkaClient", where=python.parent)
     assert not list(python.parent.parent.rglob("pykafka/aio"))

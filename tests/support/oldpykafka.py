@@ -39,15 +39,20 @@ def old_python() -> Path:
         if not done.exists():
             shutil.rmtree(target, ignore_errors=True)
             _run(sys.executable, "-m", "venv", str(target))
-            # Its setup.py is of its time; it knows neither later setuptools nor isolated builds.
-            _run(str(python), "-m", "pip", "install", "--quiet", "setuptools<70", "wheel")
-            _run(str(python), "-m", "pip", "install", "--quiet", "--no-build-isolation", f"pykafka=={RELEASE}")
+            install_release(python)
             done.touch()
         if not codecs.exists():
             # What 2.8.0 imports if it is there, to read and write compressed messages.
             _run(str(python), "-m", "pip", "install", "--quiet", "python-snappy", "lz4", "xxhash")
             codecs.touch()
     return python
+
+
+def install_release(python: Path) -> None:
+    """Install PyKafka 2.8.0 from PyPI, in the place of another release."""
+    # Its setup.py is of its time; it knows neither later setuptools nor isolated builds.
+    _run(str(python), "-m", "pip", "install", "--quiet", "setuptools<70", "wheel")
+    _run(str(python), "-m", "pip", "install", "--quiet", "--no-build-isolation", f"pykafka=={RELEASE}")
 
 
 def _run(*command: str) -> None:

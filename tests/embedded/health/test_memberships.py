@@ -20,7 +20,6 @@ from pykafka.exceptions import (
 )
 from pykafka.groups.classic.heartbeat import Report
 from pykafka.health import Stalled, Why
-from pykafka.health import watch as module
 from tests.support.loops import Concurrency
 from tests.support.waiting import until
 
@@ -88,9 +87,7 @@ def test_the_answer_to_a_heartbeat_is_named_before_the_next_call(concurrency: Co
         assert (reason.why, "UnknownMemberId" in reason.text) == (Why.NOT_A_MEMBER, True)
 
 
-def test_a_rebalance_that_lasts_is_a_problem(concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[Any] = []
-    monkeypatch.setattr(module, "tell", lambda _, event: heard.append(event))
+def test_a_rebalance_that_lasts_is_a_problem(concurrency: Concurrency, listened: list[Any]) -> None:
     group = f"g-{uuid.uuid4().hex}"
     with (
         EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
@@ -110,8 +107,8 @@ def test_a_rebalance_that_lasts_is_a_problem(concurrency: Concurrency, monkeypat
         assert "by now" in problem.text
         assert problem.since is not None
         assert problem.since >= 2
-        until(handler, lambda: heard, 8)
-        (stalled,) = heard
+        until(handler, lambda: listened, 8)
+        (stalled,) = listened
         assert isinstance(stalled, Stalled)
         assert (stalled.topic, stalled.partition, stalled.why) == ("", -1, Why.REBALANCING)
         assert stalled.about == f"consumer of t, group {group}"

@@ -10,25 +10,17 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.aio import KafkaClient as AsyncClient
 from pykafka.embedded import EmbeddedCluster
-from pykafka.health import Stalled, Why, wsgi_app
-from pykafka.health import watch as module
+from pykafka.health import Stalled, Why
+from tests.support.health import status
 from tests.support.loops import Concurrency
 from tests.support.waiting import until
-
-
-def status(client: KafkaClient, path: str) -> int:
-    found: list[str] = []
-    wsgi_app(client)({"PATH_INFO": path}, lambda line, _: found.append(line))
-    return int(found[0][:3])
 
 
 @pytest.mark.parametrize("metrics", [True, False])
 @pytest.mark.parametrize("unacknowledged", [1, 1000])
 def test_a_handler_that_hangs_fails_livez(
-    concurrency: Concurrency, metrics: bool, unacknowledged: int, monkeypatch: pytest.MonkeyPatch
+    concurrency: Concurrency, metrics: bool, unacknowledged: int, listened: list[Any]
 ) -> None:
-    heard: list[Any] = []
-    monkeypatch.setattr(module, "tell", lambda _, event: heard.append(event))
     with (
         EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
         KafkaClient(cluster.hosts, record_metrics=metrics, stall_report_ms=1000, **concurrency()) as client,
@@ -54,8 +46,8 @@ def test_a_handler_that_hangs_fails_livez(
                 assert {problem.kind for problem in problems} == {"held"}
                 assert all("in hang" in problem.text for problem in problems)
                 assert any("longer than handle_timeout (3 s)" in problem.text for problem in problems)
-                until(handler, lambda: [event for event in heard if isinstance(event, Stalled)], 5)
-                stalled = next(event for event in heard if isinstance(event, Stalled))
+                until(handler, lambda: [event for event in listened if isinstance(event, Stalled)], 5)
+                stalled = next(event for event in listened if isinstance(event, Stalled))
                 assert stalled.why is Why.HELD
                 assert "in hang" in stalled.text
             finally:
@@ -64,12 +56,8 @@ def test_a_handler_that_hangs_fails_livez(
 
 
 @pytest.mark.parametrize("unacknowledged", [1, 1000])
-def test_a_busy_handler_fails_no_probe(
-    concurrency: Concurrency, unacknowledged: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_busy_handler_fails_no_probe(concurrency: Concurrency, unacknowledged: int, listened: list[Any]) -> None:
     """Without `handle_timeout` a handler may take longer than `max_poll_interval_ms`: the partition waits for its work."""
-    heard: list[Any] = []
-    monkeypatch.setattr(module, "tell", lambda _, event: heard.append(event))
     with (
         EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
         KafkaClient(cluster.hosts, stall_report_ms=1000, **concurrency()) as client,
@@ -101,7 +89,7 @@ def test_a_busy_handler_fails_no_probe(
                 assert problem.since is not None
                 assert problem.since > 1
                 assert all(
-                    "parallel() has paused it" in event.text for event in heard
+                    "parallel() has paused it" in event.text for event in listened
                 )  # the consumer does not stand still
             finally:
                 released.set()

@@ -9,38 +9,16 @@ import uuid
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import GroupAuthorizationFailed, PartitionOwnedError
-from pykafka.health import Stalled, Why, wsgi_app
-from pykafka.health import watch as module
+from pykafka.health import Stalled, Why
+from tests.support.health import fill, status
 from tests.support.loops import Concurrency
 from tests.support.waiting import until
 
 
-@pytest.fixture
-def heard(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return the events that clients get."""
-    events: list[Any] = []
-    monkeypatch.setattr(module, "tell", lambda _, event: events.append(event))
-    return events
-
-
-def fill(client: KafkaClient, count: int = 20) -> None:
-    with client.producer() as producer:
-        for _ in range(count):
-            producer.produce("t", b"x")
-
-
-def status(client: KafkaClient, path: str) -> int:
-    found: list[str] = []
-    wsgi_app(client)({"PATH_INFO": path}, lambda line, _: found.append(line))
-    return int(found[0][:3])
-
-
-def test_a_simple_consumer(concurrency: Concurrency, heard: list[Any]) -> None:
+def test_a_simple_consumer(concurrency: Concurrency, listened: list[Any]) -> None:
     with (
         EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
         KafkaClient(cluster.hosts, stall_report_ms=1000, **concurrency()) as client,
@@ -52,8 +30,8 @@ def test_a_simple_consumer(concurrency: Concurrency, heard: list[Any]) -> None:
         (report,) = client.health().consumers
         assert (report.name, report.group, report.member) == ("t", "old", None)
         assert (report.partitions[0].position, report.partitions[0].end) == (1, 20)
-        until(handler, lambda: heard, 10)
-        (stalled,) = heard
+        until(handler, lambda: listened, 10)
+        (stalled,) = listened
         assert isinstance(stalled, Stalled)
         assert (stalled.topic, stalled.partition, stalled.why) == ("t", 0, Why.NOT_POLLED)
         assert [problem.kind for problem in client.health().problems] == ["not-polled"]
@@ -70,7 +48,7 @@ def test_a_simple_consumer(concurrency: Concurrency, heard: list[Any]) -> None:
         consumer.stop()
 
 
-def test_a_producer(concurrency: Concurrency, heard: list[Any]) -> None:
+def test_a_producer(concurrency: Concurrency, listened: list[Any]) -> None:
     with (
         EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
         KafkaClient(cluster.hosts, stall_report_ms=1000, socket_timeout_ms=1000, **concurrency()) as client,
@@ -81,9 +59,9 @@ def test_a_producer(concurrency: Concurrency, heard: list[Any]) -> None:
         cluster.broker_down(1)
         producer.produce(b"y")
         until(client.cluster.handler, lambda: client.health().producers[0].queued_messages == 1)
-        until(client.cluster.handler, lambda: heard, 15)
-        assert (heard[0].topic, heard[0].partition) == ("t", 0)
-        assert heard[0].why in (Why.UNREACHABLE, Why.NO_LEADER)
+        until(client.cluster.handler, lambda: listened, 15)
+        assert (listened[0].topic, listened[0].partition) == ("t", 0)
+        assert listened[0].why in (Why.UNREACHABLE, Why.NO_LEADER)
         assert status(client, "/livez") == 200
         assert status(client, "/readyz") == 503
         cluster.broker_up(1)
@@ -143,7 +121,7 @@ def test_a_stall_of_a_managed_consumer_is_a_metric(concurrency: Concurrency) -> 
         consumer.stop()
 
 
-def test_a_managed_consumer_that_has_ended(concurrency: Concurrency, heard: list[Any]) -> None:
+def test_a_managed_consumer_that_has_ended(concurrency: Concurrency, listened: list[Any]) -> None:
     """An error that ends its worker ends the consumer: only the application can start it again."""
     with (
         EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
@@ -165,8 +143,8 @@ def test_a_managed_consumer_that_has_ended(concurrency: Concurrency, heard: list
         (problem,) = client.health().problems
         assert (problem.kind, problem.restart_helps) == ("worker-ended", True)
         assert status(client, "/livez") == 503
-        until(handler, lambda: heard, 5)
-        assert (heard[0].topic, heard[0].why) == ("", Why.WORKER_ENDED)
+        until(handler, lambda: listened, 5)
+        assert (listened[0].topic, listened[0].why) == ("", Why.WORKER_ENDED)
         consumer.start()
         assert client.health().ready
         consumer.stop()

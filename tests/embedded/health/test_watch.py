@@ -24,24 +24,11 @@ from pykafka.handlers.whereabouts import HoldProbe, stack_of
 from pykafka.health import Held, Stalled, Why
 from pykafka.health import watch as module
 from pykafka.health.clients import client_health
+from tests.support.health import fill
 from tests.support.loops import Concurrency
 from tests.support.waiting import until
 
 WATCH = "pykafka.health.watch"
-
-
-@pytest.fixture
-def listened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return the events that clients get."""
-    events: list[Any] = []
-    monkeypatch.setattr(module, "tell", lambda _, event: events.append(event))
-    return events
-
-
-def filled(client: KafkaClient, count: int = 20) -> None:
-    with client.producer() as producer:
-        for _ in range(count):
-            producer.produce("t", b"x")
 
 
 @pytest.mark.on_asyncio
@@ -52,7 +39,7 @@ def test_a_stall_is_reported_once(
         EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
         KafkaClient(cluster.hosts, stall_report_ms=1500, **concurrency()) as client,
     ):
-        filled(client)
+        fill(client)
         handler = client.cluster.handler
         with client.consumer("t") as consumer:
             assert consumer.one(20) is not None
@@ -86,7 +73,7 @@ def test_a_stall_is_a_metric_by_its_reason(concurrency: Concurrency) -> None:
         EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
         KafkaClient(cluster.hosts, stall_report_ms=1500, **concurrency()) as client,
     ):
-        filled(client)
+        fill(client)
         handler = client.cluster.handler
         with client.consumer("t") as consumer:
             assert consumer.one(20) is not None
@@ -187,7 +174,7 @@ def test_a_paused_partition_is_not_reported(concurrency: Concurrency, listened: 
         EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
         KafkaClient(cluster.hosts, stall_report_ms=1000, **concurrency()) as client,
     ):
-        filled(client)
+        fill(client)
         with client.consumer("t") as consumer:
             assert consumer.one(20) is not None
             consumer.pause(*consumer.assignment())
@@ -395,7 +382,7 @@ client.close()
 def test_a_forked_child_watches_its_own(kind: str) -> None:
     with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
         with KafkaClient(cluster.hosts) as client:
-            filled(client)
+            fill(client)
         command = [sys.executable, "-c", FORKS, cluster.hosts, kind]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 0, ended.stderr
