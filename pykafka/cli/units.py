@@ -25,13 +25,17 @@ def duration(text: str) -> timedelta:
 
     :raises ValueError: the text has another form
     """
-    if "M" in text.upper().partition("T")[0] and "M" in text:
-        raise ValueError(f"M in {text!r} may mean months; write 30d, or 30m for minutes")
+    _refuse_months(text)
     found = _DURATION.fullmatch(text.removeprefix("P").removeprefix("p"))
     if found is None or not any(found.groups()):
         raise ValueError(f"{text!r} is no duration; write 1d12h, 90m, 30s or PT1H")
     weeks, days, hours, minutes, seconds = (float(group or 0) for group in found.groups())
     return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+
+
+def _refuse_months(text: str) -> None:
+    if "M" in text.upper().partition("T")[0] and "M" in text:
+        raise ValueError(f"M in {text!r} may mean months; write 30d, or 30m for minutes")
 
 
 def size(text: str) -> int:
@@ -81,14 +85,13 @@ def _is_number(text: str) -> bool:
 
 def _count(text: str, unit_ms: int) -> int:
     """Return a duration in a unit of time."""
+    _refuse_months(text)
     found = _MILLISECONDS.fullmatch(text)
     try:
         milliseconds, rest = (
             (int(found[1]), 0) if found is not None else divmod(duration(text), timedelta(milliseconds=1))
         )
-    except ValueError as error:
-        if "months" in str(error):
-            raise
+    except ValueError:
         raise ValueError(
             f"{text!r} is no duration; write 7d, 1d12h, 90m, 30s, 500ms or a number of {_NAMES[unit_ms]}"
         ) from None

@@ -225,7 +225,7 @@ class Buffers:
         self._waiting: list[EventType] = []
         self._borrows = 0
         self.calls = 0
-        #: When a batch was read to its end, of the handler's clock (s): iteration reports no call that has not to wait.
+        #: When a batch was begun, or read to its end, of the handler's clock (s): iteration reports no call that need not wait.
         self.taken_at = -math.inf
         self.work = 0
         self.lock = handler.Lock()

@@ -6,6 +6,8 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from pykafka.utils import names_on_use
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -46,13 +48,18 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+if not TYPE_CHECKING:
     # Loaded when a program asks for them: every client imports this package.
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from pykafka.health import explanation, report, view, web
-
-    return next(getattr(home, name) for home in (report, explanation, view, web) if hasattr(home, name))
+    __getattr__ = names_on_use(
+        __name__,
+        {
+            "explanation": "Explanation Reason Why",
+            "report": "BrokerHealth ClientHealth ConsumerHealth MemberHealth PartitionHealth Problem ProducerHealth "
+            "ShareConsumerHealth",
+            "view": "Held Stalled",
+            "web": "asgi_app wsgi_app",
+        },
+    )
 
 
 #: Of the watch's worker while it runs: what it is to watch from its next look on. One, or none.
