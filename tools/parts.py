@@ -247,9 +247,17 @@ SAME = [
     *(f"tests/unit/test_{name}.py" for name in ("documented_names", "packaging")),
     "tests/regressions/test_old_code.py",
     "tests/regressions/test_old_programs.py",
-    # reactions to errors, which mostly wait
+    # reactions to errors, and members and closes, which mostly wait
     "tests/embedded/consumer/test_recovery.py",
     "tests/embedded/producer/test_retrying.py",
+    *(f"tests/embedded/consumer/test_{name}.py" for name in ("commit_order", "commits", "partitions_away")),
+    "tests/embedded/consumer/test_unknown_commits.py",
+    *(f"tests/embedded/groups/test_{name}.py" for name in ("elections", "news_wakes", "silent_application")),
+    *(f"tests/embedded/test_{name}.py" for name in ("dropped", "dropped_before_close", "interrupted_close")),
+    # what users see of a client: tests/embedded/metrics stays, since compiled modules report events
+    *(f"tests/embedded/{name}" for name in ("health", "otel", "prometheus", "telemetry")),
+    "tests/unit/prometheus",
+    "tests/unit/telemetry",
     # the embedded cluster itself, seen by another client; command lines; logging
     "tests/embedded/cli",
     "tests/embedded/metadata",
