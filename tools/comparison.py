@@ -49,8 +49,8 @@ NOTES = {
         "that takes longer than `max.poll.interval.ms` costs the group a rebalance."
     ),
     "registry_avro": (
-        "All four use the serializers of confluent-kafka; PyKafka takes them as they are, with their context of topic and "
-        "headers. On greenlets and asyncio it runs their requests to the registry outside of the loop."
+        "The others use the serializers of confluent-kafka, which PyKafka takes as they are, too; for Avro it has its own, "
+        "which write the same bytes. On greenlets and asyncio it runs requests to the registry outside of the loop."
     ),
     "admin": "Each call returns values or raises; nothing is a future or a list of tuples.",
     "web": (
