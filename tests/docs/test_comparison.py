@@ -35,7 +35,7 @@ def test_each_row_of_the_readme_has_its_sources() -> None:
 
 @pytest.mark.parametrize("name", ["confluent-kafka", "kafka-python", "aiokafka"])
 def test_the_clients_of_the_readme_are_those_of_the_tests(name: str) -> None:
-    """What is said of an installed module is said of this version; look again if it fails."""
+    """The page speaks of this version: if it fails, look at the new one and its documentation again."""
     major, minor = version(name).split(".")[:2]
     assert re.search(rf"{name} {major}\.{minor}\b", README.read_text())
     assert f"{name} {version(name)}" in " ".join(TOOL["PAGE"].read_text().split())
