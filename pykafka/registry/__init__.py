@@ -1,6 +1,6 @@
 """The schema registry: its schemas by id, by subject and version, and the bytes by which a record says its schema.
 
-It knows nothing of Spark, and nothing of topics but the names of their subjects: Spark's formats use it, and the serializers here.
+It knows nothing of Spark, and nothing of topics but the names of their subjects. Spark's formats and the serializers use it.
 """
 
 from typing import TYPE_CHECKING

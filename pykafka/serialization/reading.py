@@ -59,10 +59,12 @@ def valid_on_bad_record(param: Any, name: str) -> OnBadRecord:
     raise ValueError(f'{name} must be "raise", "skip" or DeadLetters(...), not {param!r}')
 
 
-def _is_registrys(cause: BaseException | None) -> bool:
-    """Return whether the schema registry is to blame, as it is away or refuses; an unknown schema is the record's fault.
+def blames_registry(cause: BaseException | None) -> bool:
+    """Return whether a deserializer failed as the schema registry is away or refuses; an unknown schema is the record's fault.
 
     To skip records, or to make dead letters of them, would lose all that come in an outage.
+
+    :param cause: the deserializer's error
     """
     return isinstance(cause, RegistryError) and not isinstance(cause, SchemaNotFoundError)
 
@@ -128,7 +130,7 @@ class RecordReader:
             error = self._deserialize(record)
             if error is None:
                 good.append(record)
-            elif self._policy == "raise" or _is_registrys(error.__cause__):
+            elif self._policy == "raise" or blames_registry(error.__cause__):
                 return self._ended(good, index, letters, error)
             elif self._policy == "skip":
                 self._skip(error)
@@ -148,7 +150,7 @@ class RecordReader:
         error = self._deserialize(record)
         if error is None:
             return True
-        if self._policy == "raise" or _is_registrys(error.__cause__):
+        if self._policy == "raise" or blames_registry(error.__cause__):
             raise error
         if self._policy == "skip":
             self._skip(error)
@@ -192,7 +194,7 @@ class RecordReader:
         text = f"the {part} at offset {record.offset} cannot be deserialized: {self._names[part]} failed by " + (
             type(cause).__name__
         )
-        if _is_registrys(cause):
+        if blames_registry(cause):
             text += "; the record is not to blame, and the consumer stays there: the next call asks the registry again"
         elif self._policy == "raise":
             text += self._advice(record)

@@ -1,4 +1,4 @@
-"""What docs/stability.md calls public stays: the names of tests/public_names.json, which a release writes."""
+"""The names of tests/public_names.json stay, which a release writes: docs/stability.md calls them public."""
 
 from __future__ import annotations
 
