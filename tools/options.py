@@ -294,9 +294,9 @@ HEAD = """\
 # Configuration
 
 Every option, with its default. Options are keyword arguments: of `KafkaClient(...)`, `client.producer(...)`,
-`client.consumer(...)`, `client.share_consumer(...)`, `consumer.parallel(...)`, and of [PyKafka 2's classes](pykafka2.md). A name that
-does not exist, and a value that is not allowed, are refused by name; but options for True or False that PyKafka 2.8 has take any
-value as true or false, as they do there.
+`client.consumer(...)`, `client.share_consumer(...)`, `consumer.parallel(...)`, and of [PyKafka 2's classes](pykafka2.md).
+A name that does not exist, and a value that is not allowed, are refused by name; but options for True or False that
+PyKafka 2.8 has take any value as true or false, as they do there.
 [Spark's options](spark.md#options) and [pipelines](pipeline.md#the-file) have tables of their own.
 
 <!-- Made by `python tools/options.py` from the rows in pykafka/*/options.py; edit those. -->
