@@ -12,6 +12,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 from pykafka.registry.avro import check_bounded, is_recursive, parsed, written
+from pykafka.registry.avro_exactness import exactness
 from pykafka.registry.schemas import AVRO, HEADERS, Reference, Schema, read_header, read_id, topic_subject, with_id
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_Test: TypeAlias = Callable[[Any], bool]
 #: Reads the value of a record behind its framing.
 _Read = Callable[[BytesIO], Any]
 _SchemaLike: TypeAlias = str | Mapping[str, Any] | Sequence[Any] | None
@@ -38,8 +40,6 @@ class AvroSerializer(Generic[T]):
     :param subject: returns the subject, by the name of a topic and "key" or "value"
     :param references: the schemas that `schema` uses
     :param to_avro: makes what the schema describes (dicts, lists, numbers, texts) of a value; None if values are that
-    :param check: False writes values without a check, in a third of the time: then a field of type long takes 1.5 as 1, and a
-        boolean one takes "false" as true
     :raises SchemaError: the schema is not valid
     :raises ImportError: the package fastavro is missing
     """
@@ -57,7 +57,6 @@ class AvroSerializer(Generic[T]):
         subject: Callable[[str, str], str] = topic_subject,
         references: Sequence[Reference] = (),
         to_avro: None = None,
-        check: bool = True,
     ) -> None: ...
     @overload
     def __init__(
@@ -69,7 +68,6 @@ class AvroSerializer(Generic[T]):
         subject: Callable[[str, str], str] = topic_subject,
         references: Sequence[Reference] = (),
         to_avro: Callable[[T], Any],
-        check: bool = True,
     ) -> None: ...
     def __init__(
         self,
@@ -80,7 +78,6 @@ class AvroSerializer(Generic[T]):
         subject: Callable[[str, str], str] = topic_subject,
         references: Sequence[Reference] = (),
         to_avro: Callable[[T], Any] | None = None,
-        check: bool = True,
     ) -> None:
         _require_fastavro()
         self._registry = registry
@@ -90,9 +87,8 @@ class AvroSerializer(Generic[T]):
         self._register = register
         self._subject = subject
         self._to_avro = to_avro
-        self._check = check
-        #: {subject: the bytes before a value, and its schema}
-        self._known: dict[str, tuple[bytes, Any]] = {}
+        #: {subject: the bytes before a value, its schema, and whether fastavro writes a value as it is}
+        self._known: dict[str, tuple[bytes, Any, _Test]] = {}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._registry!r}>"
@@ -108,13 +104,18 @@ class AvroSerializer(Generic[T]):
         if value is None:
             return None
         subject = self._subject(ctx.topic, _side(ctx))
-        head, tree = self._known.get(subject) or self._look_up(subject)
+        head, tree, is_exact = self._known.get(subject) or self._look_up(subject)
         content = value if self._to_avro is None else self._to_avro(value)
-        if self._check:
-            _check_value(content, tree)
+        try:
+            if is_exact(content):
+                return head + written(content, tree)
+        except Exception:
+            _check_value(content, tree)  # whose error names the place
+            raise
+        _check_value(content, tree)
         return head + written(content, tree)
 
-    def _look_up(self, subject: str) -> tuple[bytes, Any]:
+    def _look_up(self, subject: str) -> tuple[bytes, Any, _Test]:
         if self._schema is None:
             registered = self._registry.latest(subject)
         elif self._register:
@@ -122,7 +123,8 @@ class AvroSerializer(Generic[T]):
         else:
             registered = self._registry.look_up(subject, self._schema)
         schema = self._schema or registered.schema
-        found = with_id(registered.id), parsed(schema, self._registry.needed(schema)).tree
+        whole = parsed(schema, self._registry.needed(schema))
+        found = with_id(registered.id), whole.tree, exactness(whole.tree, whole.names)
         self._known[subject] = found
         return found
 

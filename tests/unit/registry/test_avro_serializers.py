@@ -175,11 +175,6 @@ def test_a_value_that_does_not_fit_is_refused_without_its_contents(registry: Reg
     assert "secret" not in str(raised.value)
 
 
-def test_without_the_check(registry: Registry) -> None:
-    serializer = AvroSerializer(registry, AVRO, check=False)
-    assert AvroDeserializer(registry)(serializer({"id": 1.5, "note": None}, VALUE), VALUE) == {"id": 1, "note": None}
-
-
 @pytest.mark.parametrize("schema", ['{"type": "recrd"}', "{", {"type": "record", "name": "x", "fields": 7}])
 def test_a_bad_schema_is_refused_at_once(registry: Registry, schema: Any) -> None:
     with pytest.raises(SchemaError):
