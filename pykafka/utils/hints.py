@@ -108,9 +108,10 @@ MADE = {
 #: Classes of other clients: {name: what to write instead}.
 CLASSES = {
     **dict.fromkeys(
-        ("Consumer", "DeserializingConsumer", "AIOKafkaConsumer"), f"KafkaClient(...).{MADE['KafkaConsumer']}"
+        ("Consumer", "DeserializingConsumer", "AIOConsumer", "AIOKafkaConsumer"),
+        f"KafkaClient(...).{MADE['KafkaConsumer']}",
     ),
-    **dict.fromkeys(("SerializingProducer", "AIOKafkaProducer"), "KafkaClient(...).producer()"),
+    **dict.fromkeys(("SerializingProducer", "AIOProducer", "AIOKafkaProducer"), "KafkaClient(...).producer()"),
     **dict.fromkeys(("AdminClient", "KafkaAdminClient", "AIOKafkaAdminClient"), "KafkaClient(...).admin"),
     "AIOKafkaClient": "KafkaClient of pykafka.aio",
     **dict.fromkeys(("ConsumerRebalanceListener", "AbstractConsumerRebalanceListener"), "RebalanceListener"),
@@ -121,6 +122,7 @@ _OPENED = f"{_NEEDLESS}it has started when it is made, and close() ends it"
 #: What other clients let any of their objects do, and here a client does.
 _OF_A_CLIENT = {
     "bootstrap_connected": "client.health()",
+    "cluster_id": "client.admin.describe_cluster().cluster_id",
     "list_topics": "client.admin.list_topics()",
     "set_sasl_credentials": "client.set_credentials(Plain(user, password))",
 }
@@ -131,8 +133,10 @@ METHODS = {
         "send_and_wait": "produce().get()",
         "send_batch": "produce_many()",
         "create_batch": "produce_many()",
+        "produce_batch": "produce_many()",
         "poll": f"{_NEEDLESS}a worker calls on_delivery",
         "start": _OPENED,
+        "stop": "close()",
         "send_offsets_to_transaction": "send_offsets(consumer)",
         **_OF_A_CLIENT,
     },
@@ -146,7 +150,8 @@ METHODS = {
             ("beginning_offsets", "end_offsets", "get_watermark_offsets", "highwater", "last_stable_offset"),
             "client.admin.list_offsets(...)",
         ),
-        "consumer_group_metadata": "producer.send_offsets(consumer)",
+        **dict.fromkeys(("consumer_group_metadata", "group_metadata"), "producer.send_offsets(consumer)"),
+        "last_poll_timestamp": "consumer.health()",
         **dict.fromkeys(("incremental_assign", "incremental_unassign"), ": assign() keeps partitions that stay"),
         "unassign": "unsubscribe()",
         "partitions_for_topic": "client.topics[name].partitions",

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import re
 from collections.abc import Iterable
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -130,6 +131,28 @@ def test_hints_name_what_exists(what: str, cls: str, name: str, ours: str) -> No
     if hasattr(getattr(pykafka, cls), what):  # an argument of a method
         parameter = inspect.signature(getattr(getattr(pykafka, cls), what)).parameters.get(name)
         assert parameter is None or parameter.kind is inspect.Parameter.VAR_POSITIONAL
+
+
+#: Public methods of other clients that no program calls: parts of their own machines.
+INTERNAL = {"bootstrap", "max_usable_produce_magic"}
+
+
+@pytest.mark.filterwarnings("ignore:.*_text is deprecated")  # by an import of kafka-python
+@pytest.mark.parametrize(
+    ("module", "theirs", "ours"),
+    [
+        ("confluent_kafka", "Producer", KafkaProducer),
+        ("confluent_kafka", "Consumer", KafkaConsumer),
+        ("kafka", "KafkaProducer", KafkaProducer),
+        ("kafka", "KafkaConsumer", KafkaConsumer),
+        ("aiokafka", "AIOKafkaProducer", pykafka.aio.KafkaProducer),
+        ("aiokafka", "AIOKafkaConsumer", pykafka.aio.KafkaConsumer),
+    ],
+)
+def test_each_method_of_other_clients_is_known(module: str, theirs: str, ours: type[Any]) -> None:
+    members = dir(getattr(import_module(module), theirs))
+    methods = {name for name in members if name == name.lower() and not name.startswith("_")} - INTERNAL
+    assert {name for name in methods if not hasattr(ours, name) and name not in METHODS[ours.__name__]} == set()
 
 
 MADE = 'write KafkaClient("HOST:PORT").'

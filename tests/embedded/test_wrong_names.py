@@ -23,6 +23,14 @@ A0 = TopicPartition("a", 0)
 COMPILED = not fastpath.__file__.endswith(".py")
 CONFIG = "KafkaClient.from_config({"
 LISTENS = "client.consumer(listener=) takes an object with"
+
+
+class Theirs:
+    """A listener as kafka-python and aiokafka have them."""
+
+    def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None: ...
+
+
 #: (call of client, producer and consumer, what the error says)
 CASES: dict[str, list[tuple[Callable[[Any, Any, Any], Any], str]]] = {
     "produce": [
@@ -104,6 +112,7 @@ CASES: dict[str, list[tuple[Callable[[Any, Any, Any], Any], str]]] = {
             lambda client, p, c: client.consumer("a", on_assign=print),
             "on_assign: listener= takes an object with on_assigned",
         ),
+        (lambda client, p, c: client.consumer("a", listener=Theirs()), "on_partitions_revoked is on_revoked here"),
         (lambda client, p, c: client.consumer("a", pattern="^a"), 'pattern: write consumer("^PATTERN")'),
         (lambda client, p, c: client.consumer(topics=["a"]), "topics is consumer(*topics) here"),
         (lambda client, p, c: client.consumer(topic="a"), "topic is consumer(*topics) here"),
