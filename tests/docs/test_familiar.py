@@ -73,6 +73,73 @@ def test_names_of_the_table_exist(cell: str) -> None:
         assert name in {"on_revoked", "on_assigned", "on_lost", "on_delivery"}
 
 
+#: The pages for those who come from another client.
+COME_FROM = ["from-confluent-kafka.md", "from-kafka-python.md", "from-aiokafka.md"]
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """Return the cells of the table below a heading, without its head."""
+    text = (ROOT / "docs" / page).read_text()
+    section = text[text.index(f"## {heading}\n") :].split("\n## ")[0]
+    return [line.strip("| ").split(" | ") for line in re.findall(r"^\|.*\|$", section, re.MULTILINE)[2:]]
+
+
+@pytest.mark.parametrize("page", COME_FROM)
+def test_names_of_the_pages_for_other_clients_exist(page: str) -> None:
+    table = rows(page, "Names")
+    assert len(table) > 20
+    for theirs, ours, *_ in table:
+        spans = " ".join(span for span in re.findall(r"`([^`]+)`", ours) if ours != "the same")
+        assert unknown_names(spans.replace("max_records)", ")")) <= {"AvroSerializer"}, (theirs, ours)
+
+
+@pytest.mark.parametrize("page", COME_FROM)
+def test_defaults_of_the_pages_for_other_clients_are_ours(page: str) -> None:
+    ours = {
+        row.name: row.default
+        for table in (KafkaConsumerOptions, SubscriberOptions, KafkaProducerOptions)
+        for row in table.rows()
+    }
+    table = {cells[0]: cells[-1] for cells in rows(page, "Defaults that differ")}
+    assert f"{ours['session_timeout_ms'] // 1000} s (`session_timeout_ms`)" in table["session of a member"]
+    assert '"earliest"' in table["where a group without a commit begins"]
+    assert ours["auto_offset_reset"] == "earliest"
+    assert table["commits"].startswith("none")
+    assert ours["auto_commit"] is False
+    for subject, seconds in table.items():
+        if "tried" in subject:
+            assert seconds == f"{ours['delivery_timeout_ms'] // 1000} s (`delivery_timeout_ms`)"
+        if "lone message" in subject:
+            assert f"after {ours['linger_ms']} ms" in seconds
+
+
+@pytest.mark.filterwarnings("ignore:.*_text is deprecated")  # by an import of kafka-python
+def test_defaults_of_other_clients_are_theirs() -> None:
+    consumer, producer = kafka_python()
+    assert (consumer["auto_offset_reset"], consumer["enable_auto_commit"]) == ("latest", True)
+    assert (consumer["session_timeout_ms"], producer["linger_ms"], producer["delivery_timeout_ms"]) == (
+        45000,
+        0,
+        120000,
+    )
+    aiokafka = import_module("aiokafka")
+    theirs = {
+        name: parameter.default
+        for cls in (aiokafka.AIOKafkaConsumer, aiokafka.AIOKafkaProducer)
+        for name, parameter in inspect.signature(cls).parameters.items()
+    }
+    assert (theirs["auto_offset_reset"], theirs["enable_auto_commit"]) == ("latest", True)
+    assert (theirs["session_timeout_ms"], theirs["linger_ms"], theirs["request_timeout_ms"]) == (10000, 0, 40000)
+    assert theirs["enable_idempotence"] is False
+    assert [one.name for one in theirs["partition_assignment_strategy"]] == ["roundrobin"]
+
+
+def kafka_python() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the default options of its consumer and its producer."""
+    module = import_module("kafka")
+    return module.KafkaConsumer.DEFAULT_CONFIG, module.KafkaProducer.DEFAULT_CONFIG
+
+
 def test_the_table_is_long() -> None:
     assert len(first_cells()) > 25
 
@@ -102,7 +169,7 @@ def unknown_names(hint: str, known: Iterable[str] = ()) -> set[str]:
 
     :param known: what the hint may begin with, besides calls
     """
-    members = {name for home in HOMES.values() for name in dir(home)}
+    members = {name for home in HOMES.values() for name in dir(home) if hasattr(home, name)}
     members |= {"KafkaClient", "TopicPartition", "Plain", "on_lost", "on_revoked", "on_assigned", "on_commit"}
     found = {name for name in re.findall(r"\b(\w+)=", hint) if name not in OPTIONS}
     found |= {name for name in re.findall(r"\b(\w+)\(", hint) if name not in {*members, *OPTIONS}}
