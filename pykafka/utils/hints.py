@@ -162,6 +162,16 @@ METHODS = {
         "memberid": "consumer.health().member",
         **_OF_A_CLIENT,
     },
+    "ShareConsumer": {
+        **dict.fromkeys(("acknowledge", "acknowledge_offset"), "accept(record), release(record) or reject(record)"),
+        "commit_sync": "commit()",
+        "consume": "poll(max_records, timeout=seconds)",
+        "set_acknowledgement_commit_callback": "client.share_consumer(on_acknowledge=)",
+        "unsubscribe": "close()",
+        "start": _OPENED,
+        "stop": "close()",
+        **_OF_A_CLIENT,
+    },
     "KafkaClient": {
         **_OF_A_CLIENT,
         "start": f"{_NEEDLESS}it connects when it is made (a coroutine's when it is awaited), and close() ends it",
@@ -222,6 +232,7 @@ ARGUMENTS: dict[str, dict[str, dict[str, str]]] = {
         "committed": {"metadata": ": the result has it", "partitions": ": write committed(*partitions)", **_SECONDS},
         "close": {"autocommit": ": write client.consumer(auto_commit=), or commit() before close()", **_SECONDS},
     },
+    "ShareConsumer": {"subscribe": {"topics": ": write subscribe(*topics)"}, "close": _SECONDS, "commit": _SECONDS},
     "KafkaClient": {"producer": {}},
 }
 #: Options of producers or consumers elsewhere, which are options of the client here.
