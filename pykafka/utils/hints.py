@@ -295,11 +295,12 @@ class Elsewhere:
     """A method of other clients that has another name here: the AttributeError says which one.
 
     :param ours: what to write here
+    :param name: of the method, for compiled classes, which do not call `__set_name__`
     """
 
-    def __init__(self, ours: str) -> None:
+    def __init__(self, ours: str, name: str = "") -> None:
         self._ours = ours
-        self._name = ""
+        self._name = name
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
