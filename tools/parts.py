@@ -232,7 +232,6 @@ SAME = [
     "tests/unit/groups",
     "tests/unit/errors",
     "tests/unit/metadata",
-    "tests/unit/registry",
     "tests/unit/utils",
     *(f"tests/unit/network/test_{name}.py" for name in ("addresses", "client_id")),
     # requests without their records, versions, sequence numbers
