@@ -273,16 +273,15 @@ class Watch:
                 if self in _shared:
                     health._inboxes[:] = [self._inbox]
                 now = self._native.now
-                due = now() + self._pause()
+                looked_at = now()
                 while self._has_work() and self._wake is wake:  # a fork makes another
-                    is_hurried = wake.wait(max(min(due - now(), self._hub_pause()), 0.0))
+                    pause, hub_pause = self._pauses()
+                    is_hurried = wake.wait(max(min(looked_at + pause - now(), hub_pause), 0.0))
                     wake.clear()
                     self._take_inbox()
-                    if is_hurried or now() >= due:
-                        self.look()
-                        due = now() + self._pause()
-                    else:
-                        self.look(stalls=False)
+                    is_due = is_hurried or now() >= looked_at + pause
+                    self.look(stalls=is_due)
+                    looked_at = now() if is_due else looked_at
             finally:
                 if self._wake is wake:
                     self._close_inbox()
@@ -292,15 +291,15 @@ class Watch:
             if not self._has_work() or self._wake is not wake or not running.acquire(False):
                 return
 
-    def _pause(self) -> float:
-        """Return how long to wait until the next look at stalls."""
-        thresholds = [one.threshold_s for one in self._watched.copy().values() if one.threshold_s]
-        return min(LONGEST_S, max(min(thresholds, default=LONGEST_S) / 6, PERIOD_S))
-
-    def _hub_pause(self) -> float:
-        """Return how long to wait until the next look at hubs and loops."""
-        holds = [one.hold_s for one in self._watched.copy().values() if id(one.handler) in self._probes]
-        return min(PERIOD_S, max(min(holds) / 2, SHORTEST_S)) if holds else LONGEST_S
+    def _pauses(self) -> tuple[float, float]:
+        """Return how long to wait from one look at stalls to the next, and until the next look at hubs and loops (s)."""
+        pause, hub_pause = LONGEST_S, LONGEST_S
+        for watched in self._watched.copy().values():
+            if watched.threshold_s:
+                pause = min(pause, max(watched.threshold_s / 6, PERIOD_S))
+            if id(watched.handler) in self._probes:
+                hub_pause = min(hub_pause, max(watched.hold_s / 2, SHORTEST_S), PERIOD_S)
+        return pause, hub_pause
 
     def look(self, stalls: bool = True) -> None:
         """Look at all that is watched, once; an error in one report does not end the others, and is logged once.
