@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import queue
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -147,6 +149,22 @@ def test_errors_end_spans(client: KafkaClient, cluster: EmbeddedCluster, telemet
     assert not any(span.status.description or span.events for span in spans)
 
 
+def test_reports_of_failed_messages(
+    client: KafkaClient, cluster: EmbeddedCluster, telemetry: Telemetry, topic: str
+) -> None:
+    """They come as they do without traces, and `flush()` raises none of them again."""
+    telemetry.instrument(client)
+    with client.topics[topic].get_producer(linger_ms=1, max_retries=0, delivery_reports=True) as producer:
+        cluster.inject_errors("Produce", TopicAuthorizationFailed)
+        message = producer.produce(b"refused")
+        producer.flush()
+        reported, error = producer.get_delivery_report(timeout=10)
+        assert reported is message
+        assert isinstance(error, TopicAuthorizationFailed)
+    (span,) = telemetry.spans("send " + topic)
+    assert span.attributes["error.type"] == "TOPIC_AUTHORIZATION_FAILED"
+
+
 def test_messages_that_are_given_up(
     client: KafkaClient, cluster: EmbeddedCluster, telemetry: Telemetry, topic: str
 ) -> None:
@@ -259,6 +277,35 @@ def test_calls_that_return_messages(old_topic: Any, telemetry: Telemetry, kind: 
     (processed,) = telemetry.spans("process " + name)
     assert (parent_of(processed), processed.attributes["error.type"]) == (id_of(sent[0]), "ZeroDivisionError")
     assert sum(point.value for point in telemetry.points("messaging.client.consumed.messages")) == 3
+
+
+def test_librdkafka_fetches(old_topic: Any, telemetry: Telemetry) -> None:
+    pytest.importorskip("confluent_kafka")
+    inside = []
+    with old_topic.get_simple_consumer(use_rdkafka=True, consumer_timeout_ms=5000) as consumer:
+        for message in consumer:
+            inside.append(current())
+            if message.offset == 1:
+                break
+        assert consumer.consume().offset == 2
+    name = old_topic.name
+    sent = [id_of(span) for span in telemetry.spans("send " + name)]
+    processed = telemetry.spans("process " + name)
+    assert [id_of(span) for span in processed] == inside
+    assert [parent_of(span) for span in processed] == sent[:2]
+    (poll,) = telemetry.spans("poll " + name)
+    assert links_of(poll) == {sent[2]}
+
+
+def test_a_dropped_consumer_is_not_kept(old_topic: Any, telemetry: Telemetry) -> None:
+    """Neither the tracer nor a loop that was left keeps it."""
+    consumers = [CONSUMERS["simple"](old_topic)]
+    assert next(iter(consumers[0])).offset == 0
+    assert consumers[0].consume().offset == 1
+    reference = weakref.ref(consumers.pop())
+    gc.collect()  # consumer and engine refer to each other
+    assert reference() is None
+    assert len(telemetry.spans("process " + old_topic.name)) == 1
 
 
 @pytest.mark.parametrize("kind", ["simple", "managed"])
