@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -17,7 +17,8 @@ from opentelemetry import context as contexts
 from opentelemetry import propagate
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased, TraceIdRatioBased
 from opentelemetry.trace import SpanKind, set_span_in_context
 
@@ -26,9 +27,9 @@ from pykafka.otel import names
 
 WORK = ("lone", "produce", "consume")
 #: What is measured: the client alone; with the API alone; with an SDK that drops 99 % or records all; the SDK called by
-#: hand around the client's calls, without `pykafka.otel`; with the SDK's metrics, too; and that SDK called in a loop, without
-#: a client.
-MODES = ("off", "api", "hand-1%", "1%", "hand-all", "all", "all+metrics")
+#: hand around the client's calls, without `pykafka.otel`; with the SDK's metrics, too; with the SDK's batches of spans, whose
+#: exporter does nothing; and that SDK called in a loop, without a client.
+MODES = ("off", "api", "hand-1%", "1%", "hand-all", "all", "all+metrics", "hand-export", "export")
 ALONE = ("sdk-1%", "sdk-all")
 #: Messages of a step, and steps: the lower quartile of the steps counts, as other work on the machine only adds.
 STEPS = {"lone": (100, 30), "produce": (2000, 25), "consume": (2000, 24)}
@@ -65,9 +66,19 @@ def kafka() -> Iterator[str]:
         yield cluster.hosts
 
 
+class Nowhere(SpanExporter):  # type: ignore[misc]  # the SDK is Any here
+    """An exporter that does nothing."""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        return SpanExportResult.SUCCESS
+
+
 def tracer_provider(mode: str) -> TracerProvider:
-    """Return an SDK without exporters."""
-    return TracerProvider(sampler=ParentBased(TraceIdRatioBased(0.01) if mode.endswith("1%") else ALWAYS_ON))
+    """Return an SDK, without exporters or with one that does nothing."""
+    made = TracerProvider(sampler=ParentBased(TraceIdRatioBased(0.01) if mode.endswith("1%") else ALWAYS_ON))
+    if mode.endswith("export"):
+        made.add_span_processor(BatchSpanProcessor(Nowhere()))
+    return made
 
 
 def attributes() -> dict[str, Any]:

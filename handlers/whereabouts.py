@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -121,7 +121,10 @@ class HoldProbe:
     """Finds out, from a native thread, whether a call holds the hub or loop of a handler.
 
     An idle hub is never woken: the probe looks where the hub's thread is, and asks the hub for a turn only if that thread
-    works. Make it in the thread of the hub.
+    works. A hold has begun between that look and the last one at which the hub was free: midway, for want of better
+    knowledge. Make the probe in the thread of the hub.
+
+    State: the worker that looks sets the fields, and the hub's own thread resets them at its turn, by single stores.
 
     :param handler: with a hub or loop
     """
@@ -131,6 +134,8 @@ class HoldProbe:
         self._thread: int = original("_thread", "get_ident")()
         self._asked_at: float | None = None
         self._reported = False
+        self._free_at = self._began = self._native.now()
+        self._on_release: Callable[[float], object] = float
         #: The hold that lasts at present and was returned; None for none.
         self.held: Hold | None = None
 
@@ -139,8 +144,11 @@ class HoldProbe:
         """Whether the hub owes a turn."""
         return self._asked_at is not None
 
-    def look(self, threshold_s: float) -> Hold | None:
-        """Return the hold that has lasted longer than a threshold (s), once each; None if there is none."""
+    def look(self, threshold_s: float, on_release: Callable[[float], object] = float) -> Hold | None:
+        """Return the hold that has lasted longer than a threshold (s), once each; None if there is none.
+
+        :param on_release: called at the end of a hold that was returned, in the thread of the hub, with what it took (s)
+        """
         asked_at, now = self._asked_at, self._native.now()
         if asked_at is not None:
             if self._reported or now - asked_at < threshold_s:
@@ -148,17 +156,23 @@ class HoldProbe:
             stack = text_of(_from(sys._current_frames().get(self._thread)))
             if self._asked_at != asked_at:  # it has turned meanwhile
                 return None
-            self._reported = True
+            self._on_release, self._reported = on_release, True
             self.held = Hold(now - asked_at, stack)
             return self.held
         frame = sys._current_frames().get(self._thread)
-        if frame is not None and not is_idle(frame):
-            self._reported, self._asked_at = False, now
+        if frame is None or is_idle(frame):
+            self._free_at = now
+        else:
+            self._reported, self._began, self._asked_at = False, (self._free_at + now) / 2, now
             self._native.post(self._answer)
         return None
 
     def _answer(self) -> None:
+        now = self._free_at = self._native.now()
         self.held = None
+        if self._reported:
+            self._reported = False
+            self._on_release(now - self._began)
         self._asked_at = None
 
 

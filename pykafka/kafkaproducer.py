@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
-from pykafka.exceptions import KafkaException, OnDeliveryError
+from pykafka.exceptions import KafkaException, OnDeliveryError, WouldBlockError
 from pykafka.handlers.exit_calls import note_block
 from pykafka.health import ProducerHealthCalls, watched
 from pykafka.partitioners import Murmur2Partitioner
@@ -178,6 +178,7 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         self._tracer = tracer
         if self._is_observed:  # for good: messages under way may have a callback that reports nothing
             self._engine.completion.observed = True
+        self._engine.trace_headers = self._engine.trace_headers or tracer is not None
         #: Whether messages are neither serialized nor intercepted, and whether they need nothing but to be written.
         self._bare = self._of_key is None and self._of_value is None and self._interceptors is None
         self._plain = self._bare and tracer is None
@@ -211,43 +212,41 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Delivery[K, V]:
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
-        if self._tracer is not None:
-            return self._produce_traced(self._tracer, topic, value, key, headers, timestamp, partition, on_delivery)
-        placed = self._engine.append(self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery))
+        call, tracer = (topic, value, key, headers, timestamp, partition, on_delivery), self._tracer
+        if tracer is None:
+            placed = self._engine.append(self._outgoing(*call))
+        else:
+            placed = self._write_traced(tracer, call, [], wait=True)
         assert placed is not None
         return placed
 
-    def _produce_traced(
+    def _write_traced(
         self,
         tracer: RecordTracer,
-        topic: Any,
-        value: Any,
-        key: Any,
-        headers: Any,
-        timestamp: Any,
-        partition: Any,
-        on_delivery: Any,
-        begun: list[tuple[Headers, SendTrace | None]] | None = None,
-    ) -> Delivery[K, V]:
-        """Do the same, and end the trace of a message that is not taken.
+        call: tuple[Any, Any, Any, Any, Any, Any, Any],
+        begun: list[tuple[Headers, SendTrace | None]],
+        wait: bool,
+    ) -> Delivery[K, V] | None:
+        """Write a message with its trace, which ends here if the message is not taken.
 
-        :param begun: what the tracer has begun, if the message found no room at once
+        :param call: the arguments of `produce()`, as of `_produce_fully`
+        :param begun: what the tracer has begun; empty for nothing yet
+        :param wait: whether to do what may wait; else return None if that is needed, and another call goes on with `begun`
         """
-        begun = [] if begun is None else begun
+        topic, value, key, headers, timestamp, partition, on_delivery = call
         try:
             if not begun and self._bare and headers is timestamp is partition is None:
                 found = self._send_traced(tracer, topic, value, key, on_delivery, begun)
                 if found is not None:
                     return found
-            made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery, tracer, begun)
-            placed = self._engine.append(made)
+            return self._engine.append(self._outgoing(*call, tracer, begun)) if wait else None
         except BaseException as error:  # also a greenlet's timeout
+            if not wait and isinstance(error, WouldBlockError):  # nothing was taken
+                return None
             for _, trace in begun:
                 if trace is not None:
                     trace.failed(error)
             raise
-        assert placed is not None
-        return placed
 
     def _send_traced(
         self,
@@ -281,13 +280,16 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         """The same, but without waiting; as `_try_produce`."""
         tracer = self._tracer
         if tracer is not None:
+            call = topic, value, key, headers, timestamp, partition, on_delivery
             begun: list[tuple[Headers, SendTrace | None]] = []
-            if self._bare and headers is timestamp is partition is None:
-                found = self._send_traced(tracer, topic, value, key, on_delivery, begun)
-                if found is not None:
-                    return found
-            more = headers, timestamp, partition, on_delivery, begun
-            return lambda: self._produce_traced(tracer, topic, value, key, *more)
+            found = self._write_traced(tracer, call, begun, wait=False)
+
+            def write() -> Delivery[K, V]:
+                written = self._write_traced(tracer, call, begun, wait=True)
+                assert written is not None
+                return written
+
+            return write if found is None else found
         if self._may_wait:
             return lambda: self._produce_fully(topic, value, key, headers, timestamp, partition, on_delivery)
         made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery)
@@ -369,6 +371,7 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         has_headers = bool(own) or len(pairs) > carried  # for an old broker the trace is left out without an error
         if has_headers or timestamp is not None:
             self._check_format(topic, has_headers, timestamp is not None)
+            engine.own_headers = engine.own_headers or has_headers
         return topic, payload, octets, when, pairs or None, number, callback, value, key
 
     def _make_callback(self, on_delivery: Callable[..., object] | None) -> Callback | None:

@@ -319,9 +319,12 @@ class Produces(Closing[P]):
 class Reader(Context, Protocol):
     """A blocking consumer of one topic."""
 
+    _cluster: Any
     _handler: Any
+    _options: Any
 
     def _at_once(self) -> Message | None: ...
+    def _consume(self) -> Message | None: ...
     def consume(self, block: bool = True, unblock_event: Any = None) -> Message | None: ...
 
 
@@ -343,15 +346,22 @@ class Messages(Closing[M]):
         """Return the next message. As the blocking `consume`; it waits when that one blocks."""
         if self._turns.overdue:
             await self._turns.turn()
-        message = self._inner._at_once()
+        inner = self._inner
+        message = inner._at_once() if inner._cluster.tracer is None else None
         return message if message is not None else await bridged(self._here.consume, block, unblock_event)
 
     def __aiter__(self) -> Self:
-        return self
+        inner = self._inner
+        tracer = inner._cluster.tracer
+        return self if tracer is None else cast("Self", tracer.each_async(inner, self, inner._options.consumer_group))
 
     async def __anext__(self) -> Message:
         """Return the next message; end when none comes for `consumer_timeout_ms`."""
-        message = await self.consume()
+        if self._turns.overdue:
+            await self._turns.turn()
+        message = self._inner._at_once()
+        if message is None:
+            message = await bridged(self._here._consume)
         if message is None:
             raise StopAsyncIteration
         return message

@@ -47,6 +47,16 @@ def key_of(message: Message) -> TopicPartition:
     return TopicPartition(message.partition.topic_name, message.partition_id)
 
 
+def unseen(consumer: Any, documented: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what a loop takes its next message by: `_consume()`, or the `consume()` by which an application overrides it.
+
+    :param documented: the `consume()` of this package
+    """
+    own: Callable[..., Any] = consumer.consume
+    take: Callable[..., Any] = consumer._consume
+    return take if getattr(own, "__func__", None) is documented else own
+
+
 class StartCommits(Commits):
     """The commits of a `SimpleConsumer`: also of its starts, and regularly by its `_auto_commit`."""
 

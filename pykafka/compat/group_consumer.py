@@ -16,12 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pykafka.compat.assignment_reader import AssignmentReader
+from pykafka.compat.blocking_engine import unseen
 from pykafka.compat.simple_consumer import BATCH_MESSAGES
 from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.exceptions import ConsumerStoppedException, OffsetsNotCommitted
 from pykafka.health import Viewed, watching
 from pykafka.metadata.lifecycle import Tether
 from pykafka.utils import old_attributes
+from pykafka.utils.error_handlers import valid_int
 from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from pykafka.health.view import View
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import TopicView
+    from pykafka.metrics.tracing import RecordTracer
     from pykafka.protocol.message import Message
 
 log = logging.getLogger(__name__)
@@ -78,6 +81,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         self._left_to_parent: list[Any] = []
         self._on_start, self._on_stop = watching(self, cluster)
         self._begin_afresh()
+        self._trace(cluster.tracer)
         cluster.stop_at_close(self)
         self._handler.at_fork(self._after_fork)
 
@@ -118,6 +122,8 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop the consumer; auto-commit, if it is on, commits first: after an error not what the last call returned."""
+        if exc is not None and self._tracer is not None:
+            self._tracer.left(self, exc)
         if exc_type is None:
             self.stop()
         else:
@@ -274,10 +280,18 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         :raises Exception: `post_rebalance_callback` has raised it: the consumer calls it again after a pause, and consumes
             nothing of the new assignment until it succeeds
         """
+        if self._tracer is not None:
+            found: Message | None = self._traced(self._consume)(block, unblock_event)
+            return found
         message = self._at_once()
         if message is None:
             message = self._consume_many(_consume, block, unblock_event)
         return message
+
+    def _consume(self, block: bool = True, unblock_event: Any = None) -> Message | None:
+        """Return the next message, seen by no tracer; parameters and errors as of `consume`."""
+        message = self._at_once()
+        return self._consume_many(_consume, block, unblock_event) if message is None else message
 
     def _at_once(self) -> Message | None:
         """Return the next message if that needs no wait; coroutines try this before they wait in `consume`."""
@@ -294,10 +308,12 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         :returns: an empty list if there is none (in time)
         """
 
-        def take(consumer: SimpleConsumer, wait: bool, unblock: Any) -> list[Message] | None:
-            return consumer.consume_batch(max_messages, wait, unblock) or None
+        valid_int(max_messages, name="max_messages")
 
-        return self._consume_many(take, block, unblock_event) or []
+        def take(consumer: SimpleConsumer, wait: bool, unblock: Any) -> list[Message] | None:
+            return consumer._consume_batch(max_messages, wait, unblock) or None
+
+        return self._traced(self._consume_many)(take, block, unblock_event) or []
 
     def consume_arrow(
         self,
@@ -315,10 +331,11 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         :returns: None if there is no message (in time)
         """
 
-        def take(consumer: SimpleConsumer, wait: bool, unblock: Any) -> pa.RecordBatch | None:
-            return consumer.consume_arrow(max_messages, columns, max_bytes=max_bytes, block=wait, unblock_event=unblock)
+        def take(consumer: SimpleConsumer, wait: bool, unblock: Any) -> Any:
+            return consumer._consume_arrow(max_messages, columns, max_bytes, wait, unblock)
 
-        return self._consume_many(take, block, unblock_event)
+        found: pa.RecordBatch | None = self._traced(self._consume_many)(take, block, unblock_event)
+        return found
 
     def _consume_many(
         self, take: Callable[[SimpleConsumer, bool, Any], T | None], block: bool, unblock_event: Any
@@ -370,11 +387,26 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
 
     def __iter__(self) -> Iterator[Message]:
         """Yield messages until none comes for `consumer_timeout_ms`."""
+        tracer = self._tracer
+        records = self._messages()
+        return records if tracer is None else tracer.each(self, records, self._options.consumer_group)
+
+    def _messages(self) -> Iterator[Message]:
+        take = unseen(self, GroupConsumer.consume)
         while True:
-            message = self.consume()
+            message = take()
             if message is None:
                 return
             yield message
+
+    def _trace(self, tracer: RecordTracer | None) -> None:
+        """Take up a tracer, or leave the present one; the client calls this."""
+        self._tracer = tracer
+
+    def _traced(self, read: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what the tracer makes of a call that returns messages; without a tracer that call."""
+        tracer = self._tracer
+        return read if tracer is None else tracer.reading(read, self._options.consumer_group)
 
     def _raise_worker_exceptions(self) -> None:
         """Raise the first error of a worker that was not raised yet."""
@@ -444,7 +476,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
 
 
 def _consume(consumer: SimpleConsumer, wait: bool, unblock_event: Any) -> Message | None:
-    return consumer.consume(wait, unblock_event)
+    return consumer._consume(wait, unblock_event)
 
 
 def _follow_assignment(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pykafka.health.view import View
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
+    from pykafka.metrics.tracing import RecordTracer
     from pykafka.network.node import Node
 
 
@@ -115,10 +116,11 @@ class Producer(EngineHealth):
         # round robin is done where the record is written; other partitioners are asked for each message
         self._partitioner = None if type(options.partitioner) is RandomPartitioner else options.partitioner
         is_simple = options.serializer is None and not options.sync and not options.delivery_reports
-        self._plain = self._partitioner is None and is_simple
+        self._is_simple = self._partitioner is None and is_simple
         self._on_delivery = None if options.on_delivery is None else Callback(options.on_delivery)
         self._engine = self._make_engine()
         self._accumulator = self._engine.accumulator
+        self._trace(cluster.tracer)
         self._engine.on_start, self._engine.on_stop = watching(self, cluster)
         cluster.stop_at_close(self)
         self._handler.at_fork(self._after_fork)
@@ -158,6 +160,13 @@ class Producer(EngineHealth):
         on_topic_recreated: Literal["continue", "fail"] = "continue",
         compression_level: int | None = None,
     ) -> None: ...
+
+    def _trace(self, tracer: RecordTracer | None) -> None:
+        """Take up a tracer, or leave the present one; the client calls this."""
+        self._tracer = tracer
+        if tracer is not None:  # for good: traces may be under way when it leaves
+            self._engine.completion.observed = self._engine.trace_headers = True
+        self._plain = self._is_simple and tracer is None
 
     def _view_class(self) -> type[View]:
         from pykafka.health.producers import ProducerView
@@ -272,17 +281,51 @@ class Producer(EngineHealth):
         if self._engine.starts.due:
             self.start()
         self._engine.check_running()
+        report_to = self._report_to(None if on_delivery is None else Callback(on_delivery))
+        pairs = header_pairs(headers) if headers is not None else None
+        tracer = self._tracer
+        if tracer is None:
+            queue, message = self._write(value, key, timestamp, pairs, pairs, report_to)
+        else:
+            queue, message = self._write_traced(tracer, value, key, timestamp, pairs, report_to)
+        self._engine.await_acknowledgement(queue, message)
+        return message
+
+    def _write_traced(
+        self, tracer: RecordTracer, value: Any, key: Any, timestamp: Any, own: Any, report_to: Any
+    ) -> tuple[PartitionQueue, Message]:
+        """Do as `_write`, with a trace, which ends here if the message is not taken."""
+        pairs, trace = tracer.sending(self._engine.name, value, key, own or [], None)
+        if trace is not None:
+            trace.after, report_to = report_to, trace
+        try:
+            return self._write(value, key, timestamp, own, pairs or None, report_to)
+        except BaseException as error:  # also a greenlet's timeout
+            if trace is not None:
+                trace.failed(error)
+            raise
+
+    def _write(
+        self, value: Any, key: Any, timestamp: Any, own: Any, pairs: Any, report_to: Any
+    ) -> tuple[PartitionQueue, Message]:
+        """Write a message into the open batch of its partition, waiting for room where that is allowed; return both.
+
+        :param own: the headers that the application gave
+        :param pairs: those to send: for an old broker, those of a trace are left out without an error
+        :param report_to: as of `_report_to`, or the message's trace
+        """
         if self._options.serializer is not None:
             value, key = self._serialized(value, key)
         value, key = as_bytes("message", value), as_bytes("partition_key", key)
-        pairs = header_pairs(headers) if headers is not None else None
         queue = self._choose_queue(key)
         if isinstance(timestamp, float):
             timestamp = int(timestamp)  # as PyKafka 2, for time.time() * 1000
         when = -1 if timestamp is None else timestamp_ms(timestamp)
-        if pairs is not None or timestamp is not None:
-            self._check_format(queue, pairs is not None, timestamp is not None)
-        return self._enqueue(queue, value, key, when, pairs, None if on_delivery is None else Callback(on_delivery))
+        if own is not None or timestamp is not None:
+            self._check_format(queue, own is not None, timestamp is not None)
+            self._engine.own_headers = self._engine.own_headers or own is not None
+        self._check_size(value, key, pairs)
+        return queue, self._engine.place(queue, value, key, when, pairs, report_to)
 
     def _report_to(self, callback: Callback | None) -> Any:
         """Return what is told of a message: a function, this worker's queue of reports, or None."""
@@ -296,20 +339,6 @@ class Producer(EngineHealth):
             found = f"{type(made).__name__} of {len(made)}" if isinstance(made, tuple) else type(made).__name__
             raise TypeError(f"the serializer must return a pair, (value, partition key) as bytes, not {found}")
         return made
-
-    def _enqueue(
-        self,
-        queue: PartitionQueue,
-        value: Any,
-        key: Any,
-        timestamp: int,
-        headers: Any,
-        callback: Callback | None = None,
-    ) -> Message:
-        """Write a message into the open batch of its partition, waiting for room where that is allowed."""
-        report_to = self._report_to(callback)
-        self._check_size(value, key, headers)
-        return self._engine.enqueue(queue, value, key, timestamp, headers, report_to)
 
     def _choose_queue(self, key: Any) -> PartitionQueue:
         engine = self._engine
@@ -427,7 +456,10 @@ class Producer(EngineHealth):
                 partition=message.partition_id,
             )
         timestamp = -1 if message.timestamp is None else message.timestamp
-        queued = self._enqueue(queue, message.value, message.partition_key, timestamp, message.headers)
+        fields = message.value, message.partition_key, timestamp, message.headers
+        self._check_size(message.value, message.partition_key, message.headers)
+        queued = self._engine.place(queue, *fields, self._report_to(None))
+        self._engine.await_acknowledgement(queue, queued)
         # So that offset and error can be read from the message that was given.
         message._batch = queued._batch
         message._index = queued._index
@@ -462,6 +494,7 @@ class Producer(EngineHealth):
     def _after_fork(self) -> None:
         self._engine.after_fork()
         self._accumulator = self._engine.accumulator
+        self._trace(self._tracer)
 
     @property
     def _running(self) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.compat import messages
-from pykafka.compat.blocking_engine import BlockingEngine
+from pykafka.compat.blocking_engine import BlockingEngine, unseen
 from pykafka.compat.deserializing import Deserializer, Deserializing
 from pykafka.compat.options import TopicConsumerOptions
 from pykafka.consumer.arrow_batches import ArrowBatches
@@ -22,16 +22,7 @@ from pykafka.consumer.options import (
     valid_partitions,
 )
 from pykafka.consumer.startrules import Position
-from pykafka.exceptions import (
-    GroupCoordinatorNotAvailable,
-    GroupLoadInProgress,
-    KafkaException,
-    LeaderNotAvailable,
-    NotCoordinatorForGroup,
-    NotLeaderForPartition,
-    OffsetOutOfRangeError,
-    UnknownTopicOrPartition,
-)
+from pykafka.exceptions import KafkaException
 from pykafka.health import EngineHealth, watching
 from pykafka.metrics.listener import COMMIT_SYNC, COMMITTED_READ
 from pykafka.utils import get_string, old_attributes
@@ -44,11 +35,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pykafka.compat.partition_errors import Handlers
     from pykafka.health.progress import Progress
     from pykafka.health.view import View
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
     from pykafka.metrics.listener import ClientListener
+    from pykafka.metrics.tracing import RecordTracer
     from pykafka.network.node import Node
     from pykafka.protocol.message import Message
 
@@ -203,6 +196,7 @@ class SimpleConsumer(EngineHealth):
         self._topic = topic
         self._handler = cluster.handler
         self._cluster = cluster
+        self._options = options
         chosen = None if partitions is None else valid_partitions(partitions, topic)
         self._engine = self._make_engine(options)
         if chosen is None:
@@ -217,8 +211,14 @@ class SimpleConsumer(EngineHealth):
         self._deserializing = None if deserializer is None else Deserializing(self._engine, deserializer)
         self._arrow = ArrowBatches(self._engine)
         self._buffers = self._engine.buffers  # close at hand: each message is taken from there
+        self._trace(cluster.tracer)
         cluster.stop_at_close(self)
         cluster.handler.at_fork(self._after_fork)
+
+    def _trace(self, tracer: RecordTracer | None) -> None:
+        """Take up a tracer, or leave the present one; the client calls this."""
+        #: Whether `consume()` returns messages as they are, and nothing sees them.
+        self._plain = self._deserializing is None and tracer is None
 
     def _make_engine(self, options: ConsumerOptions) -> BlockingEngine:
         return BlockingEngine(self._cluster, options, get_string(self._topic.name), self, self._before)
@@ -244,6 +244,7 @@ class SimpleConsumer(EngineHealth):
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop the consumer; auto-commit, where it is on, commits first: after an error not what the last call returned."""
+        self._engine.left(self, exc)
         if exc_type is None:
             self.stop()
         else:
@@ -319,12 +320,20 @@ class SimpleConsumer(EngineHealth):
         :raises OffsetResetNeededError: `auto_offset_reset="none"`, and a partition has no offset to go on at; raised
             every second or two until the application names one, by `seek()` or `reset_offsets()`
         """
+        if self._plain:
+            message: Message | None = self._buffers.next()
+            if message is None:
+                message = self._engine.next_slowly(block, unblock_event)
+        else:
+            message = self._engine.traced(self._consume)(block, unblock_event)
+        return message
+
+    def _consume(self, block: bool = True, unblock_event: Any = None) -> Message | None:
+        """Return the next message, seen by no tracer; parameters and errors as of `consume`."""
         if self._deserializing is not None:
             return self._deserializing.one(block, unblock_event)
         message: Message | None = self._buffers.next()
-        if message is None:
-            message = self._engine.next_slowly(block, unblock_event)
-        return message
+        return self._engine.next_slowly(block, unblock_event) if message is None else message
 
     def _at_once(self) -> Message | None:
         """Return the next message if that needs no wait, for coroutines, which try this before they wait in `consume`."""
@@ -332,14 +341,15 @@ class SimpleConsumer(EngineHealth):
 
     def __iter__(self) -> Iterator[Message]:
         """Yield messages until none comes for `consumer_timeout_ms`."""
-        take = self._buffers.next
+        return self._engine.each(self, self._messages())
+
+    def _messages(self) -> Iterator[Message]:
+        take, take_slowly = self._buffers.next, unseen(self, SimpleConsumer.consume)
         plain = self._deserializing is None
         while True:
             message = take() if plain else None
-            if message is None:
-                message = self.consume()
-                if message is None:
-                    return
+            if message is None and (message := take_slowly()) is None:
+                return
             yield message
 
     def consume_batch(
@@ -358,6 +368,10 @@ class SimpleConsumer(EngineHealth):
         :raises KafkaException: a partition cannot be fetched; raised once, and fetching goes on where it can
         """
         valid_int(max_messages, name="max_messages")
+        batch: list[Message] = self._engine.traced(self._consume_batch)(max_messages, block, unblock_event)
+        return batch
+
+    def _consume_batch(self, max_messages: int, block: bool, unblock_event: Any) -> list[Message]:
         if self._deserializing is not None:
             return self._deserializing.many(max_messages, block, unblock_event)
         return self._engine.next_batch(max_messages, block, unblock_event)
@@ -389,6 +403,11 @@ class SimpleConsumer(EngineHealth):
         :raises ConsumerStoppedException: the consumer is not running
         :raises KafkaException: a partition cannot be fetched; raised once, and fetching goes on where it can
         """
+        read = self._engine.traced(self._consume_arrow)
+        batch: pa.RecordBatch | None = read(max_messages, columns, max_bytes, block, unblock_event)
+        return batch
+
+    def _consume_arrow(self, max_messages: int, columns: Any, max_bytes: int, block: bool, unblock_event: Any) -> Any:
         valid_int(max_messages, name="max_messages")
         valid_int(max_bytes, name="max_bytes")
         if self._deserializing is not None:
@@ -570,30 +589,11 @@ class SimpleConsumer(EngineHealth):
         """Look for the group's coordinator under its name of 2.0; see `_discover_group_coordinator`."""
         return self._discover_group_coordinator()
 
-    def _build_default_error_handlers(self) -> dict[int, Callable[[Iterable[tuple[OwnedPartition, Any]]], None]]:
+    def _build_default_error_handlers(self) -> Handlers:
         """Return handlers for `pykafka.utils.error_handlers.handle_partition_responses`, by error code.
 
         This client's fetch workers and commits do the same by themselves.
         """
+        from pykafka.compat.partition_errors import default_handlers
 
-        def out_of_range(parts: Iterable[tuple[OwnedPartition, Any]]) -> None:
-            reset = self._engine.options.reset_position()
-            self._engine.reset({owned.key: reset for owned, _ in parts})
-
-        def moved(parts: Iterable[tuple[OwnedPartition, Any]]) -> None:
-            self._update()
-
-        def coordinator_moved(parts: Iterable[tuple[OwnedPartition, Any]]) -> None:
-            self._discover_group_coordinator()
-
-        return {
-            OffsetOutOfRangeError.ERROR_CODE: out_of_range,
-            **{
-                error.ERROR_CODE: moved
-                for error in (UnknownTopicOrPartition, LeaderNotAvailable, NotLeaderForPartition)
-            },
-            **{
-                error.ERROR_CODE: coordinator_moved
-                for error in (GroupLoadInProgress, GroupCoordinatorNotAvailable, NotCoordinatorForGroup)
-            },
-        }
+        return default_handlers(self._engine, self._update, self._discover_group_coordinator)

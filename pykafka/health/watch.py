@@ -1,8 +1,8 @@
 """`Watch`: one native worker a process, which reports partitions and messages that stand still, and hubs that are held.
 
-It wakes once in one to five seconds, and holds no client alive: it knows producers and consumers weakly, and ends with the last
-one. It reads what the engine keeps, and takes no lock of a handler: a greenlet may hold that. A report is logged, and given
-to the client's listener, in a worker of the client's own hub or loop.
+It wakes once in one to five seconds, or each half second if there is a hub or loop. It holds no client alive: it knows
+producers and consumers weakly, and ends with the last one. It reads what the engine keeps, and takes no lock of a handler: a
+greenlet may hold that. A report is logged, and given to the client's listener, in a worker of the client's own hub or loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pykafka.handlers.whereabouts import Hold, HoldProbe
 from pykafka.health.consumers import ConsumerView
 from pykafka.health.producers import ProducerView
 from pykafka.health.view import Held, Stalled
-from pykafka.metrics.listener import HELD, MOVES, STALLED
+from pykafka.metrics.listener import HELD, MOVES, RELEASED, STALLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,9 +38,9 @@ log = logging.getLogger(__name__)
 VIEWS = ConsumerView, ProducerView
 #: How often the worker looks (s).
 PERIOD_S = 1.0
-#: How often if there is no hub or loop to look at (s), and stalls are reported after half a minute.
+#: How often if stalls are reported after half a minute (s).
 LONGEST_S = 5.0
-#: How long it waits at least: a hub that owes a turn is looked at sooner (s).
+#: How long it waits at least: a hub or loop is looked at twice in the time after which its hold is reported (s).
 SHORTEST_S = 0.05
 
 
@@ -123,6 +123,12 @@ class _Watched:
         cluster = self._cluster()
         if cluster is not None:
             self.handler.native.say(_Report(cluster, event, cluster.listener))
+
+    def release(self, seconds: float) -> None:
+        """Tell the client's listener that a hold which was reported has ended; the hub or loop itself calls this."""
+        cluster = self._cluster()
+        if cluster is not None and cluster.listener is not None:
+            cluster.listener.on_event(RELEASED, "hub or event loop", seconds)
 
 
 class _Report:
@@ -266,11 +272,16 @@ class Watch:
             try:
                 if self in _shared:
                     health._inboxes[:] = [self._inbox]
+                now = self._native.now
+                looked_at = now()
                 while self._has_work() and self._wake is wake:  # a fork makes another
-                    wake.wait(self._pause())
+                    pause, hub_pause = self._pauses()
+                    is_hurried = wake.wait(max(min(looked_at + pause - now(), hub_pause), 0.0))
                     wake.clear()
                     self._take_inbox()
-                    self.look()
+                    is_due = is_hurried or now() >= looked_at + pause
+                    self.look(stalls=is_due)
+                    looked_at = now() if is_due else looked_at
             finally:
                 if self._wake is wake:
                     self._close_inbox()
@@ -280,19 +291,21 @@ class Watch:
             if not self._has_work() or self._wake is not wake or not running.acquire(False):
                 return
 
-    def _pause(self) -> float:
-        """Return how long to wait: less than usual while a hub owes a turn."""
-        pause = LONGEST_S
+    def _pauses(self) -> tuple[float, float]:
+        """Return how long to wait from one look at stalls to the next, and until the next look at hubs and loops (s)."""
+        pause, hub_pause = LONGEST_S, LONGEST_S
         for watched in self._watched.copy().values():
             if watched.threshold_s:
                 pause = min(pause, max(watched.threshold_s / 6, PERIOD_S))
-            probe = self._probes.get(id(watched.handler))
-            if probe is not None:
-                pause = min(pause, max(watched.hold_s / 2, SHORTEST_S) if probe.is_asking else PERIOD_S)
-        return pause
+            if id(watched.handler) in self._probes:
+                hub_pause = min(hub_pause, max(watched.hold_s / 2, SHORTEST_S), PERIOD_S)
+        return pause, hub_pause
 
-    def look(self) -> None:
-        """Look at all that is watched, once; an error in one report does not end the others, and is logged once."""
+    def look(self, stalls: bool = True) -> None:
+        """Look at all that is watched, once; an error in one report does not end the others, and is logged once.
+
+        :param stalls: False: at hubs and loops alone
+        """
         held: set[int] = set()
         for number, watched in self._watched.copy().items():
             if watched.is_gone:
@@ -300,7 +313,8 @@ class Watch:
                 watched.end()
                 self._failed.discard(number)
                 continue
-            for step in (watched.look, partial(self._look_at_hub, watched, held)):
+            at_hub = partial(self._look_at_hub, watched, held)
+            for step in (watched.look, at_hub) if stalls else (at_hub,):
                 try:
                     step()
                 except Exception as error:  # noqa: BLE001 - one that reports cannot do without must not end the worker
@@ -323,7 +337,7 @@ class Watch:
         if probe is None or number in seen:
             return
         seen.add(number)
-        hold = probe.look(watched.hold_s)
+        hold = probe.look(watched.hold_s, watched.release)
         if hold is not None:
             watched.notify(Held(hold.seconds, hold.stack))
 

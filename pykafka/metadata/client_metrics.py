@@ -15,6 +15,7 @@ from pykafka.metrics.listener import (
     NOT_RENEWED,
     REAUTHENTICATED,
     REFUSED,
+    RELEASED,
     THROTTLED,
     UNREACHABLE,
     kind_of,
@@ -168,8 +169,7 @@ def read_client(cluster: MeasuredClient) -> Reading:
     add_connections(reading, cluster, "admin-client")
     add_app_info(reading, cluster.made_at_ms)
     listener = cluster.listener
-    holds = steps(listener, HELD) if isinstance(listener, Recorder) else []
-    reading.add("client-hub-metrics", "holds-total", sum(sensor.count for sensor in holds))
+    _add_holds(reading, listener if isinstance(listener, Recorder) else None)
     _add_brokers(reading, cluster)
     for name, sensors in _by_api(connections_of(cluster)):
         tags = {"api": name}
@@ -179,6 +179,14 @@ def read_client(cluster: MeasuredClient) -> Reading:
         reading.spread(group, "response-size", [api.received for api in sensors], tags)
         reading.add(group, "throttle-time-total", sum(one.total for one in throttling(cluster, name)), tags)
     return reading
+
+
+def _add_holds(reading: Reading, listener: Recorder | None) -> None:
+    """Add how often the hub or loop was held, and for how long: a hold has a duration once it has ended."""
+    group, ended = "client-hub-metrics", steps(listener, RELEASED)
+    reading.add(group, "holds-total", sum(sensor.count for sensor in steps(listener, HELD)))
+    reading.add(group, "hold-time-total", sum(sensor.total for sensor in ended))
+    reading.spread(group, "hold-time", ended, ends=("max",))
 
 
 def _add_brokers(reading: Reading, cluster: MeasuredClient) -> None:

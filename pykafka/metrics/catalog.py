@@ -164,7 +164,8 @@ OWN: dict[tuple[str, tuple[str, ...]], str] = {
         reachable | | 1 with a connection to the broker, 0 if none can be made, absent if none is needed
         connection-failures[total] | attempts | attempts to connect that failed""",
     ("client-hub-metrics", ()): """
-        holds[total] | holds | calls that held the hub or event loop for hold_report_ms""",
+        holds[total] | holds | calls that held the hub or event loop for hold_report_ms
+        hold-time[total max] | ms | the duration of these holds, as far as it is known""",
     ("consumer-metrics", ("reason",)): """
         stalled-partitions | partitions | partitions behind their end that have stood still for stall_report_ms
         stalls[total] | stalls | the times that a partition has begun to do so""",

@@ -37,6 +37,8 @@ POLLED, WAITED, ACKNOWLEDGED = "polled", "waited", "acknowledged"
 TRANSACTION, STALLED, HELD, CALLBACK, CLOSED = "transaction", "stalled", "held", "callback", "closed"
 #: A partition that was STALLED is not any more. Both kinds are followed by the reason: "stalled paused", "moves paused".
 MOVES = "moves"
+#: The hub or loop that was HELD turns again; the time is that of the whole hold.
+RELEASED = "released"
 #: The member has left its group, or the coordinator has put it out.
 LEFT = "left"
 #: Calls of a producer that have waited: for its messages to be acknowledged, for metadata, and for room.

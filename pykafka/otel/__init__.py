@@ -74,7 +74,7 @@ def process(record: Any, consumer: Any = None) -> AbstractContextManager[Span | 
 
     It does nothing if the client is not instrumented.
 
-    :param record: a `Record`
+    :param record: a `Record`, or a `Message` that one of PyKafka 2's consumers has returned
     :param consumer: that has returned it, which names the group and the client; None for the client that was instrumented last
     """
     if consumer is not None:

@@ -9,6 +9,7 @@ from opentelemetry import context as contexts
 from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanKind, get_current_span, set_span_in_context
 
 from pykafka.otel import names
+from pykafka.otel.records import fields_of
 from pykafka.otel.spans import close
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Processing:
             self._tracer.spans.failed("starting a span", error)
 
     def _start(self) -> None:
-        tracer, record = self._tracer, self._record
+        tracer, record = self._tracer, fields_of(self._record)
         self._record = None  # it need not wait for the finisher
         spans = tracer.spans
         began = self._began = spans.now()
@@ -120,8 +121,10 @@ class Processing:
         :param grace_s: how long the error may still come (s)
         """
         context = self._context
-        if context is not None and contexts.get_current() is context:
-            contexts.attach(self._previous)
+        if context is not None:
+            if contexts.get_current() is context:
+                contexts.attach(self._previous)
+            self._context = self._previous = None  # they need not wait for the finisher
         if self._place is None:
             return None
         spans = self._tracer.spans
@@ -160,8 +163,9 @@ class Processing:
 
 def each(tracer: RecordSpans, consumer: Any, records: Iterator[R], group: str | None) -> Iterator[R]:
     """Yield records, the span of each being current until the loop asks for the next one, or ends."""
+    providers = tracer.spans.providers
     for record in records:
-        if tracer.passes(record):
+        if providers.is_silent and tracer.passes(record):
             yield record
             continue
         step = Processing(tracer, record, group, (), True)

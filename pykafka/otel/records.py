@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import KafkaException
 from pykafka.otel import names
+from pykafka.record import Record
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
@@ -24,6 +25,31 @@ class Parked(Protocol):
 
     done: bool
     error: BaseException | None
+
+
+class MessageFields:
+    """A message of PyKafka 2's consumers, with the fields of a `Record` that spans read.
+
+    :param message: a consumed `Message`; its value and key are those of the deserializer, if there is one
+    """
+
+    __slots__ = ("headers", "offset", "partition", "raw_key", "raw_value", "topic")
+
+    def __init__(self, message: Any) -> None:
+        self.topic: str = message.partition.topic_name
+        self.partition: int = message.partition_id
+        self.offset: int = message.offset
+        self.headers = message.headers or ()
+        self.raw_key = message.partition_key
+        self.raw_value = message.value
+
+    def _held(self) -> None:
+        """Nothing waits for an acknowledgement of such a message."""
+
+
+def fields_of(record: Any) -> Any:
+    """Return what has the fields of a record: itself, or of a message of PyKafka 2."""
+    return record if isinstance(record, Record) else MessageFields(record)
 
 
 class Place:

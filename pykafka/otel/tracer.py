@@ -14,9 +14,8 @@ from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.otel import names
 from pykafka.otel.handling import Handling, TracedLetters
 from pykafka.otel.processing import EachAsync, Processing, each
-from pykafka.otel.records import RecordSpans
+from pykafka.otel.records import RecordSpans, fields_of
 from pykafka.otel.sending import LINKED, Sending
-from pykafka.record import Record
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext
@@ -157,15 +156,15 @@ class ClientTracer(RecordSpans):
         counted: dict[str | None, int] = {}
         links: list[SpanContext | None] = []
         topic = None
-        if found is None or isinstance(found, (list, Record)):
-            records = found if isinstance(found, list) else [] if found is None else [found]
+        if not hasattr(found, "num_rows"):
+            records = [fields_of(one) for one in (found if isinstance(found, list) else [found]) if one is not None]
             if not records and error is None:
                 return
             topic = self._places(attributes, {(one.topic, one.partition) for one in records})
             if isinstance(found, list):
                 attributes[names.COUNT] = len(records)
             elif records:
-                attributes = self.of_record(found, group)
+                attributes = self.of_record(records[0], group)
             for record in records:
                 counted[record.topic] = counted.get(record.topic, 0) + 1
                 held = record._held()

@@ -332,7 +332,8 @@ class RecordAccumulator:
         # allocations first: a garbage collection may run here, and with it anyone's code
         message = Message.__new__(Message)
         if report_queue is not None:  # `context` has no other value: a message without a callback pays nothing for it
-            context = PyContext_CopyCurrent() if type(report_queue) is Callback else None
+            calls = type(report_queue) is Callback or hasattr(report_queue, "after")  # or may, if it is a trace
+            context = PyContext_CopyCurrent() if calls else None
         turn = 0
         need = RECORD_OVERHEAD
         if value is not None:

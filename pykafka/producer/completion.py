@@ -202,12 +202,12 @@ class Completion:
         contexts: list[Any] = []
         for message, context in zip(batch.reports, batch.contexts, strict=True):
             callback = message.delivery_report_q
-            if type(callback) is not Callback:
+            if hasattr(callback, "after"):
                 traced.append((callback, message._index))
                 message.delivery_report_q = callback = callback.after
             if callback is not None:
                 reports.append(message)
-                contexts.append(context)
+                contexts.append(context if type(callback) is Callback else None)
         if traced:
             batch.reports, batch.contexts = reports, contexts
             traced[0][0].delivered(batch, traced)

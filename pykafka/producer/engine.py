@@ -356,24 +356,26 @@ class ProducerEngine(ProducerCore):
 
     # -- room for messages -----------------------------------------------------------------------------------------
 
-    def enqueue(
+    def place(
         self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any, callback: Any
     ) -> Message:
         """Write a message into the open batch of its partition, waiting for room if that is allowed.
 
-        :param callback: where to report the outcome: a `Callback`, a queue of reports, or None
+        :param callback: where to report the outcome: a `Callback`, a queue of reports, a trace, or None
         """
         while True:
             message = self.accumulator.append(value, key, timestamp, headers, queue, callback)
             if message is not None:
-                break
+                return message
             self._make_room(queue, RECORD_OVERHEAD + len(value or b"") + len(key or b"") + headers_size(headers or ()))
+
+    def await_acknowledgement(self, queue: PartitionQueue, message: Message) -> None:
+        """Wait for the outcome of a message that was written, if the producer is synchronous; raise its error."""
         if self.options.sync:
             if queue.owner is not None:
                 batch: Any = message._batch
                 queue.owner.deliver(lambda: batch.done)
             self._wait_for(message)
-        return message
 
     def await_queue(self, find: Callable[[], PartitionQueue | None]) -> PartitionQueue | None:
         """Ask for the metadata of the only topic until a partition is there; None if it is not within `pending_timeout_ms`.

@@ -67,6 +67,8 @@ class RequestsCore(Protocol):
 
     @property
     def transaction(self) -> Transaction | None: ...
+    @property
+    def has_traces_alone(self) -> bool: ...  # whether all headers are those of traces
 
 
 class RequestOwner(BatchOwner, Protocol):
@@ -408,6 +410,8 @@ class LeaderRequests:
         """Bring a batch into the wire format; return False if this broker does not accept it."""
         formats, options = self._core.message_formats, self._core.options
         transactional = self._core.transaction is not None
+        if version < PRODUCE_RECORD_BATCHES and batch.builder.with_headers and self._core.has_traces_alone:
+            batch.builder.leave_out_headers()
         old = bool(formats.old) and formats.is_old(batch.topic)
         if (old or version < PRODUCE_RECORD_BATCHES) and batch.builder.with_headers and batch.count > 1:
             reason = "some messages have headers, which this broker, or the topic's message format, does not take"

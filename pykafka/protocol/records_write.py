@@ -213,6 +213,10 @@ class RecordBatchBuilder:
         self.count = index + 1
         return index
 
+    def leave_out_headers(self) -> None:
+        """Have formats before 2, which know no headers, leave them out instead of raising."""
+        self.with_headers = 0
+
     def view(self) -> memoryview:
         """Return the records written so far, uncompressed; the view does not show later messages."""
         if cython.compiled:

@@ -86,6 +86,9 @@ class BatchSender:
     :param transaction: that the batches are part of; None for none
     """
 
+    #: Headers are those of rows.
+    has_traces_alone = False
+
     def __init__(self, cluster: BaseCluster, options: WriteOptions, transaction: Transaction | None = None) -> None:
         self.cluster = cluster
         self.handler = cluster.handler

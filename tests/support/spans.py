@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opentelemetry.context import Context
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -53,6 +54,16 @@ class Telemetry:
             if metric.name == name
             for point in metric.data.data_points
         ]
+
+
+class Broken:
+    """A propagator that writes a header which cannot be sent."""
+
+    def inject(self, carrier: Any, context: Context | None = None, setter: Any = None) -> None:
+        carrier.append(("broken", 5))
+
+    def extract(self, carrier: Any, context: Context | None = None, getter: Any = None) -> Context:
+        return context or Context()
 
 
 def links_of(span: Any) -> set[int]:

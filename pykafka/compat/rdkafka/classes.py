@@ -48,7 +48,7 @@ class RdKafkaProducer(Producer):
 
     def _build(self, cluster: BaseCluster, topic: TopicView, given: dict[str, Any]) -> None:
         super()._build(cluster, topic, {**given, "auto_start": False})
-        self._plain = False  # every message goes through `_enqueue`
+        self._plain = self._is_simple = False  # every message goes through `RdKafkaEngine.place`
         if given["auto_start"]:
             self.start()
 
@@ -153,7 +153,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
     def _make_engine(self, options: ConsumerOptions) -> RdKafkaConsumerEngine:
         return RdKafkaConsumerEngine(self._cluster, options, get_string(self._topic.name), self, self._before)
 
-    def consume_arrow(self, *args: Any, **kwargs: Any) -> Any:
+    def _consume_arrow(self, *args: Any, **kwargs: Any) -> Any:
         """Raise an error: librdkafka gives messages one by one.
 
         :raises KafkaException: always

@@ -44,26 +44,35 @@ NEW_PARTITIONS_S = 3.0
 class Delivery:
     """The fate of one message; the `Message` reads its offset and its error from here.
 
+    :param topic: its name
     :param message: the message
     :param event: set when its fate is known; None if no call waits for it
     """
 
-    __slots__ = ("base_offset", "context", "done", "error", "event", "log_append_time", "message", "reported")
+    __slots__ = ("base_offset", "context", "done", "error", "event", "log_append_time", "message", "reported", "topic")
 
     #: The attributes of a batch: this one has one message, and is never split.
     count = 1
     parts: Any = None
 
-    def __init__(self, message: Message, event: EventType | None) -> None:
+    def __init__(self, topic: str, message: Message, event: EventType | None) -> None:
+        self.topic = topic
         self.message = message
         self.event = event
         #: Of its `produce()`, in which its callback is called.
-        self.context = copy_context() if type(message.delivery_report_q) is Callback else None
+        callback = message.delivery_report_q
+        callback = getattr(callback, "after", callback)  # of a trace
+        self.context = copy_context() if type(callback) is Callback else None
         self.base_offset = -1
         self.log_append_time = -1
         self.error: KafkaException | None = None
         self.done = False
         self.reported = False
+
+    @property
+    def partition_id(self) -> int:
+        """The number of the message's partition."""
+        return self.message.partition_id
 
     @property
     def size(self) -> int:
@@ -255,8 +264,8 @@ class RdKafkaEngine(DocumentedEngine):
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
-    def enqueue(
-        self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any, report_to: Any
+    def place(
+        self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any, callback: Any
     ) -> Message:
         """Hand a message to librdkafka; wait for room if that is allowed. Parameters as of `ProducerEngine`."""
         if self.looks_ahead:
@@ -265,8 +274,8 @@ class RdKafkaEngine(DocumentedEngine):
             timestamp = self.handler.time_ms()
         message = Message(value, partition_key=key, partition_id=queue.partition_id, timestamp=timestamp)
         message.headers = headers
-        message.delivery_report_q = report_to
-        delivery = Delivery(message, self.handler.Event() if self.options.sync else None)
+        message.delivery_report_q = callback
+        delivery = Delivery(self.name, message, self.handler.Event() if self.options.sync else None)
         message._batch = delivery
         while (
             callbacks_full := self.completion.callbacks.full and not self.completion.callbacks.here
@@ -284,10 +293,13 @@ class RdKafkaEngine(DocumentedEngine):
             self.progress.wait(0.1)
             self.progress.clear()
             self.check_running()
+        return message
+
+    def await_acknowledgement(self, queue: PartitionQueue, message: Message) -> None:
+        """Wait for the outcome of a message, if the producer is synchronous; raise its error."""
         if self.options.sync:
             # librdkafka has no linger by message; nothing waits behind this one anyway
             self._wait_for(message)
-        return message
 
     def _give(self, delivery: Delivery) -> bool:
         """Give a message to librdkafka; return False if its queue is full."""
@@ -360,6 +372,10 @@ class RdKafkaEngine(DocumentedEngine):
         with self.lock:
             self._outstanding -= 1
         report_to = message.delivery_report_q
+        if hasattr(report_to, "after"):
+            trace, report_to = report_to, report_to.after
+            message.delivery_report_q = report_to
+            trace.delivered(delivery, [(trace, 0)])
         if type(report_to) is Callback:
             self.completion.callbacks.report(delivery, [message], [delivery.context], delivery.size)
         elif report_to is not None:

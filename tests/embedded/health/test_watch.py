@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 import gevent
 import pytest
+from prometheus_client import CollectorRegistry
 
 from pykafka import KafkaClient
 from pykafka.aio import KafkaClient as AsyncClient
@@ -24,6 +26,7 @@ from pykafka.handlers.whereabouts import HoldProbe, stack_of
 from pykafka.health import Held, Stalled, Why
 from pykafka.health import watch as module
 from pykafka.health.clients import client_health
+from pykafka.prometheus import KafkaCollector
 from tests.support.health import fill
 from tests.support.loops import Concurrency
 from tests.support.waiting import until
@@ -210,12 +213,66 @@ def test_a_held_hub_is_reported_with_its_stack(listened: list[Any]) -> None:
     ):
         gevent.sleep(1.0)
         assert listened == []
-        for _ in range(3):  # the watch looks once a second
+        for _ in range(3):
             hold_the_hub()
             gevent.sleep(0.01)
         until(client.cluster.handler, lambda: listened)
         assert isinstance(listened[0], Held)
         assert "in hold_the_hub" in listened[0].stack
+
+
+@pytest.mark.on_asyncio
+def test_the_duration_of_holds_is_a_metric(concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three holds of 300 ms, each of which counts as one of 250 ms at least; threads hold nobody else up."""
+    monkeypatch.setattr(module, "SHORTEST_S", 0.02)
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, hold_report_ms=50, **concurrency()) as client,
+        client.consumer("t"),
+    ):
+        handler = client.cluster.handler
+        handler.sleep(0.5)
+        for _ in range(3):
+            time.sleep(0.3)
+            handler.sleep(0.1)
+        metrics, group = client.metrics(), "client-hub-metrics"
+        registry = CollectorRegistry()
+        KafkaCollector(client, registry=registry)
+        total, most = (
+            registry.get_sample_value(f"kafka_client_hub_{name}", {"client_id": "pykafka"})
+            for name in ("hold_time_seconds_total", "hold_time_max_seconds")
+        )
+        assert total is not None
+        assert most is not None
+        if not handler.cooperative:
+            assert metrics.value("hold-time-total", group) == total == 0
+            assert math.isnan(most)
+            return
+        assert metrics.value("holds-total", group) >= 3
+        assert 750 <= metrics.value("hold-time-total", group) < 15_000
+        assert 250 <= metrics.value("hold-time-max", group) < 5000
+        assert 0.75 <= total < 15
+        assert 0.25 <= most < 5
+
+
+def test_the_flight_recorder_has_a_hold_and_its_end() -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, use_greenlets=True, hold_report_ms=200) as client,
+        client.consumer("t"),
+    ):
+        gevent.sleep(0.3)
+        time.sleep(1.0)
+        flight, seconds = client.cluster.flight, dict[str, float]()
+        assert flight is not None
+
+        def is_complete() -> bool:
+            seconds.update((event[1], event[3]) for event in flight.events)
+            return {"held", "released"} <= set(seconds)
+
+        until(client.cluster.handler, is_complete)
+        assert 0.2 <= seconds["held"] <= 1.2
+        assert 0.8 <= seconds["released"] < 5
 
 
 def test_the_worker_ends_with_the_last_client(concurrency: Concurrency) -> None:

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.timeout(120), pytest.mark.on_asyncio]
 
 COUNT = 40
 #: What only a stall or a hold brings about, in tests/embedded/health/test_watch.py.
-OF_STALLS = ("stalled-partitions", "stalls-total", "still-seconds", "holds-total")
+OF_STALLS = ("stalled-partitions", "stalls-total", "still-seconds", "holds-total", "hold-time-total", "hold-time-max")
 
 
 def sending(client: KafkaClient, cluster: EmbeddedCluster, topic: str) -> Iterator[Metrics]:

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 
-from pykafka import EmbeddedCluster, otel
+from pykafka import EmbeddedCluster, KafkaProducer, otel
 from pykafka.aio import KafkaClient, bridged
+from pykafka.exceptions import WouldBlockError
 from tests.support import loops
-from tests.support.spans import Telemetry, id_of, links_of, parent_of
+from tests.support.spans import Broken, Telemetry, id_of, links_of, parent_of
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -130,3 +131,68 @@ def test_a_handler_that_awaits(cluster: EmbeddedCluster, telemetry: Telemetry, t
     assert {span.attributes["messaging.kafka.offset"]: id_of(span) for span in processed} == inside
     assert len(inside) == 10
     assert 0 not in inside.values()
+
+
+@pytest.mark.parametrize("kind", ["simple", "managed"])
+def test_old_classes(cluster: EmbeddedCluster, telemetry: Telemetry, topic: str, run: Run, kind: str) -> None:
+    """Loops over the consumers of one topic, and their producer, as those for any topic."""
+    inside: list[int] = []
+
+    async def main() -> None:
+        async with KafkaClient(cluster.hosts) as client:
+            telemetry.instrument(client)
+            old = await client.topics[topic]
+            async with old.get_producer(linger_ms=1) as producer:
+                for number in range(4):
+                    await producer.produce(b"%d" % number)
+            group: dict[str, Any] = {} if kind == "simple" else {"consumer_group": topic, "managed": True}
+            make = old.get_simple_consumer if kind == "simple" else old.get_balanced_consumer
+            async with make(consumer_timeout_ms=5000, **group) as consumer:
+                async for message in consumer:
+                    inside.append(current())
+                    await asyncio.sleep(0)
+                    assert current() == inside[-1]
+                    if message.offset == 2:
+                        break
+                assert current() == 0
+                last = await consumer.consume()
+                assert last is not None
+                assert current() == 0
+                with otel.process(last, consumer):
+                    inside.append(current())
+
+    run(main())
+    spans = telemetry.exported()
+    sent = [id_of(span) for span in spans if span.name == "send " + topic]
+    processed = [span for span in spans if span.name == "process " + topic]
+    assert [id_of(span) for span in processed] == inside
+    assert [parent_of(span) for span in processed] == sent
+    (poll,) = [span for span in spans if span.name == "poll " + topic]
+    assert links_of(poll) == {sent[3]}
+
+
+@pytest.mark.parametrize("blocks", [False, True], ids=["raises", "would block"])
+def test_a_trace_that_begins_on_the_loop_ends(
+    cluster: EmbeddedCluster, telemetry: Telemetry, topic: str, run: Run, monkeypatch: pytest.MonkeyPatch, blocks: bool
+) -> None:
+    """A call that never waits begins it: if writing raises, it ends there; if writing would wait, it goes on in the bridge."""
+
+    def block(_: Any, tracer: Any, topic: Any, value: Any, key: Any, __: Any, begun: Any) -> None:
+        begun.append(tracer.sending(topic, value, key, [], None))
+        raise WouldBlockError("the test's point")
+
+    async def main() -> None:
+        async with KafkaClient(cluster.hosts) as client, client.producer() as producer:
+            await (await producer.produce(topic, b"1"))
+            telemetry.instrument(client, propagator=None if blocks else Broken())
+            if blocks:
+                monkeypatch.setattr(KafkaProducer, "_send_traced", block)
+                await (await producer.produce(topic, b"2"))
+                return
+            with pytest.raises(TypeError):
+                await producer.produce(topic, b"2")
+
+    run(main())
+    (span,) = [span for span in telemetry.exported() if span.name == "send " + topic]
+    assert span.attributes.get("error.type") == (None if blocks else "TypeError")
+    assert span.attributes.get("messaging.kafka.offset") == (1 if blocks else None)

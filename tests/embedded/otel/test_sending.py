@@ -6,8 +6,15 @@ import pytest
 from opentelemetry import trace
 
 from pykafka import EmbeddedCluster, KafkaClient, otel
-from pykafka.exceptions import MessageSizeTooLarge, MessagesNotDelivered, SerializationError, TopicAuthorizationFailed
+from pykafka.exceptions import (
+    KafkaException,
+    MessageSizeTooLarge,
+    MessagesNotDelivered,
+    SerializationError,
+    TopicAuthorizationFailed,
+)
 from pykafka.serialization import StringSerializer
+from tests.support.loops import Concurrency
 from tests.support.spans import Telemetry, id_of, links_of, parent_of
 
 pytestmark = pytest.mark.on_asyncio
@@ -138,3 +145,22 @@ def test_batches_of_messages_and_closing(client: KafkaClient, telemetry: Telemet
     assert made.flush(0.1)
     spans = telemetry.exported()
     assert sorted(span.attributes["messaging.kafka.offset"] for span in spans) == list(range(500))
+
+
+def test_a_broker_that_takes_no_headers(telemetry: Telemetry, concurrency: Concurrency) -> None:
+    """The trace ends there. Headers of the application's own are refused, before the version is known as after that."""
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
+        cluster.set_api_versions("Produce", 0, 2)
+        with KafkaClient(cluster.hosts, **concurrency()) as client:
+            telemetry.instrument(client)
+            with client.producer(linger_ms=50) as producer:
+                assert [one.get(20).offset for one in [producer.produce("t", b"x") for _ in range(3)]] == [0, 1, 2]
+                with pytest.raises(RuntimeError, match="takes no headers"):
+                    producer.produce("t", b"x", headers={"own": b"1"})
+                assert producer.produce("t", b"x").get(20).offset == 3
+            offsets = [span.attributes.get("messaging.kafka.offset") for span in telemetry.spans("send t")]
+            assert sorted(offsets, key=lambda one: -1 if one is None else one) == [None, 0, 1, 2, 3]
+        with KafkaClient(cluster.hosts, **concurrency()) as other:
+            telemetry.instrument(other)
+            with other.producer() as producer, pytest.raises(KafkaException, match="headers"):
+                producer.produce("t", b"x", headers={"own": b"1"}).get(20)

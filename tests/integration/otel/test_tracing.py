@@ -107,6 +107,43 @@ def test_a_transaction_that_is_aborted(client: KafkaClient, telemetry: Telemetry
     assert "messaging.kafka.offset" not in second.attributes
 
 
+def test_old_classes(client: KafkaClient, telemetry: Telemetry, topic: str) -> None:
+    """A trace goes from PyKafka 2's producer by its consumer to the next topic, while another member takes a partition."""
+    telemetry.instrument(client)
+    client.admin.create_partitions({topic: 2})
+    client.update_cluster()
+    old, out = client.topics[topic], client.topics[topic + "-out"]
+    inside: dict[tuple[int, int], int] = {}
+    options: dict[str, Any] = {"consumer_group": topic, "managed": True, "consumer_timeout_ms": 3000}
+    with old.get_producer(required_acks=-1, linger_ms=1) as producer:
+        for number in range(20):
+            producer.produce(b"%d" % number)
+    with out.get_sync_producer() as results, old.get_balanced_consumer(**options) as consumer:
+        other = None
+        for message in consumer:
+            current = trace.get_current_span().get_span_context().span_id
+            inside[message.partition_id, message.offset] = current
+            results.produce(message.value, headers=message.headers)
+            if other is None:
+                other = old.get_balanced_consumer(**options)
+                client.cluster.handler.sleep(1.0)
+            assert trace.get_current_span().get_span_context().span_id == current
+            consumer.commit_offsets()
+        assert other is not None
+        for message in other:
+            inside[message.partition_id, message.offset] = trace.get_current_span().get_span_context().span_id
+        other.stop()
+    sent = {id_of(span) for span in telemetry.spans("send " + topic)}
+    processed = telemetry.spans("process " + topic)
+    assert len(inside) == len(sent) == 20
+    assert set(inside.values()) <= {id_of(span) for span in processed}
+    assert {parent_of(span) for span in processed} == sent
+    results_sent = telemetry.spans(f"send {topic}-out")
+    assert results_sent
+    assert {parent_of(span) for span in results_sent} <= {id_of(span) for span in processed}
+    assert all(links_of(span) <= sent and links_of(span) for span in results_sent)
+
+
 def test_a_rebalance_in_the_body(client: KafkaClient, telemetry: Telemetry, topic: str) -> None:
     """Another member joins while a record is handled: each span ends once, and the body keeps the span that it has."""
     telemetry.instrument(client)
