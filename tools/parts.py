@@ -6,7 +6,7 @@ import ctypes
 import shutil
 from typing import NamedTuple
 
-from tools.pythons import LATER, find
+from tools.pythons import LATER, can_fetch, find
 
 
 def without(paths: list[str]) -> list[str]:
@@ -475,7 +475,7 @@ MATRIX = {
     **{
         f"python-{release}": Part("4.3.1", OTHER_PYTHON, 8, f".venvs/python{release}")
         for release in LATER
-        if find(release)
+        if find(release) or can_fetch(release)
     },
     # Formats of tables, each with the newest release that its jars are made for.
     "spark-delta": Part("4.3.1", ["tests/spark/test_pipeline_lakes.py", "-k", "delta"], 5, ".venvs/spark42"),

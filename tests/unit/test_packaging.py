@@ -220,6 +220,52 @@ except ImportError as error:
     assert "librdkafka" in run(script)
 
 
+#: Extras of people who work on the package itself.
+INTERNAL = {"test", "pools", "lint", "docs", "bench", "dist"}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/installing.md"])
+def test_a_page_lists_every_extra(page: str) -> None:
+    listed = re.findall(r"^\| `([a-z0-9]+)` \|", (ROOT / page).read_text(), re.MULTILINE)
+    assert set(listed) >= set(settings()["options.extras_require"]) - INTERNAL
+
+
+def test_a_default_install_is_enough_to_produce_and_consume() -> None:
+    """Neither loads a package that `install_requires` does not name; codecs and checksums are all that it names."""
+    wanted = settings()["options"]["install_requires"]
+    assert {line.partition(" ")[0] for line in wanted.splitlines() if line} == {"cramjam", "crc32c"}
+    script = """
+import json, sys
+from pykafka import EmbeddedCluster, KafkaClient
+with EmbeddedCluster(topics={"t": 1}) as cluster, KafkaClient(cluster.hosts) as client:
+    before = set(sys.modules)
+    with client.producer(compression="lz4") as producer:
+        producer.produce("t", b"value")
+    with client.consumer("t", group="g", auto_offset_reset="earliest") as consumer:
+        assert consumer.one(timeout=20).value == b"value"
+names = {name.partition(".")[0] for name in sys.modules}
+print(json.dumps(sorted(names - sys.stdlib_module_names - {"__main__", "__mp_main__", "confluent_kafka"})))
+"""
+    loaded = set(json.loads(run(script)))
+    assert {"pykafka", "cramjam", "crc32c"} <= loaded
+    assert loaded & {"kazoo", "snappy", "gevent", "greenlet", "pyarrow", "click", "numpy", "google"} == set()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "KafkaClient(zookeeper_hosts='localhost:1')",
+        "import pykafka.groups.zookeeper.session",
+        "import pykafka.cli.zookeeper",
+        "from pykafka.metadata.zookeeper import broker_addresses",
+    ],
+)
+def test_zookeeper_without_kazoo_names_the_extra(use: str) -> None:
+    lines = ["import sys", "sys.modules['kazoo'] = None", "from pykafka import KafkaClient", "try:", f"    {use}"]
+    said = run("\n".join([*lines, "except ImportError as error:", "    print(error.name, error)\n"]))
+    assert said.startswith("kazoo ZooKeeper needs the package kazoo: install the extra zookeeper")
+
+
 def test_examples_and_pages_import_from_the_root_what_is_there() -> None:
     """Examples and pages import from `pykafka` only names that it has."""
     texts = [*(ROOT / "examples").rglob("*.py"), *(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
