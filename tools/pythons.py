@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 #: The releases besides the oldest supported one, which `make test` uses unless PYTHON names another.
@@ -26,11 +27,12 @@ Dir::State::status "{folder}/status";
 Dir::Cache "{folder}/cache";
 Dir::Etc::SourceList "{folder}/sources.list";
 Dir::Etc::SourceParts "-";
-APT::Architecture "amd64";
+APT::Architecture "{machine}";
+APT::Architectures {{ "{machine}"; }};
 APT::Install-Recommends "false";
 APT::Sandbox::User "root";
 """
-SOURCES = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian unstable main\n"
+SOURCES = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian {suite} main\n"
 
 
 def find(release: str) -> str | None:
@@ -54,39 +56,53 @@ def fetch(release: str) -> str:
 
     :raises subprocess.CalledProcessError: apt-get, dpkg-deb or patchelf fails
     """
-    folder = _folder(release)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if found := find(release):
-            return found
-        scratch = folder.with_name(f"{folder.name}.new")
-        shutil.rmtree(scratch, ignore_errors=True)
-        packages = _download(release, scratch / "apt")
-        for package in packages:
-            subprocess.run(["dpkg-deb", "--extract", package, scratch], check=True)
-        shutil.rmtree(scratch / "apt")
-        _use_its_own_library(release, scratch, folder)
-        shutil.rmtree(folder, ignore_errors=True)
-        scratch.rename(folder)
+    packages = [f"python{release}-venv", f"libpython{release}-dev"]
+    folder = unpack(release, "unstable", "amd64", packages, lambda *folders: _use_its_own_library(release, *folders))
     return str(folder / "usr" / "bin" / f"python{release}")
 
 
-def _folder(release: str) -> Path:
+def unpack(
+    name: str, suite: str, machine: str, packages: list[str], finish: Callable[[Path, Path], None] | None = None
+) -> Path:
+    """Unpack packages of Debian, with all that they need, into the cache, once; return the directory.
+
+    :param name: of the directory
+    :param suite: of Debian, such as "unstable"
+    :param machine: as Debian names it, such as "arm64"
+    :param finish: changes what was unpacked, before others see it; gets its present and its later directory
+    :raises subprocess.CalledProcessError: apt-get or dpkg-deb fails
+    """
+    folder = _folder(name)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.is_dir():
+            return folder
+        scratch = folder.with_name(f"{folder.name}.new")
+        shutil.rmtree(scratch, ignore_errors=True)
+        for package in _download(suite, machine, packages, scratch / "apt"):
+            subprocess.run(["dpkg-deb", "--extract", package, scratch], check=True)
+        shutil.rmtree(scratch / "apt")
+        if finish is not None:
+            finish(scratch, folder)
+        scratch.rename(folder)
+    return folder
+
+
+def _folder(name: str) -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "pykafka" / "pythons" / f"debian-{release}"
+    return Path(cache) / "pykafka" / "pythons" / f"debian-{name}"
 
 
-def _download(release: str, folder: Path) -> list[Path]:
-    """Fetch the packages of an interpreter, its headers, and all that they need; return their paths."""
+def _download(suite: str, machine: str, packages: list[str], folder: Path) -> list[Path]:
+    """Fetch packages and all that they need; return the paths."""
     for part in ("state/lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True)
     (folder / "status").touch()
-    (folder / "sources.list").write_text(SOURCES)
-    (folder / "apt.conf").write_text(APT.format(folder=folder))
+    (folder / "sources.list").write_text(SOURCES.format(suite=suite))
+    (folder / "apt.conf").write_text(APT.format(folder=folder, machine=machine))
     environment = os.environ | {"APT_CONFIG": str(folder / "apt.conf")}
-    wanted = [f"python{release}-venv", f"libpython{release}-dev"]
-    for command in (["update"], ["install", "--yes", "--download-only", *wanted]):
+    for command in (["update"], ["install", "--yes", "--download-only", *packages]):
         subprocess.run(
             ["apt-get", "-qq", *command], env=environment, stdout=sys.stderr, stdin=subprocess.DEVNULL, check=True
         )

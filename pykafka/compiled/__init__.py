@@ -48,7 +48,8 @@ def install() -> None:
     is_sub = _is_subinterpreter()
     if is_sub:
         _refuse_isolated()
-    if (wanted() or is_sub or _must_stay_free_threaded()) and not any(isinstance(finder, PureFinder) for finder in sys.meta_path):
+    is_pure = wanted() or is_sub or _must_stay_free_threaded()
+    if is_pure and not any(isinstance(finder, PureFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, PureFinder())
 
 
