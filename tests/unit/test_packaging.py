@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from pykafka import HashingPartitioner, RandomPartitioner, compiled
 from pykafka.compat import messages
 from pykafka.membershipprotocol import GroupMembershipProtocol
 from pykafka.protocol.versions import VersionNegotiation
+from tools.pythons import LATER
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted({*(ROOT / "pykafka").rglob("*.py"), *(ROOT / "pyspark_pykafka").glob("*.py")})
@@ -101,6 +103,16 @@ def test_the_version_is_one() -> None:
     sources = {path: path.read_text() for path in (*SOURCES, *HANDLERS, ROOT / "setup.py")}
     number = pykafka.__version__.partition(".dev")[0]
     assert [name_of(path) for path, text in sources.items() if f'"{number}' in text] == ["pykafka/_version.py"]
+
+
+def test_classifiers_wheels_and_tests_are_about_the_same_pythons() -> None:
+    prefix = "Programming Language :: Python :: "
+    named = [line.removeprefix(prefix) for line in settings()["metadata"]["classifiers"].splitlines() if prefix in line]
+    releases = [name for name in named if re.fullmatch(r"3\.\d+", name)]
+    assert releases == ["3.11", *LATER]
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]["build"]
+    assert built.split() == [f"cp{release.replace('.', '')}-*" for release in releases]
+    assert settings()["options"]["python_requires"] == f">={releases[0]}"
 
 
 def test_brokers_are_told_the_version() -> None:
