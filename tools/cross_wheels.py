@@ -75,14 +75,18 @@ def try_out(wheel: Path) -> None:
     emulator = unpack("qemu", "bookworm", "amd64", ["qemu-user-static"]) / "usr" / "bin" / "qemu-aarch64-static"
     root = unpack(f"aarch64-{release}", suite, "arm64", [f"python{release}", "libstdc++6"])
     with tempfile.TemporaryDirectory(prefix="pykafka-aarch64-") as folder:
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", folder, "--only-binary", ":all:"]
-        for number in range(17, 37):
-            command += ["--platform", f"manylinux_2_{number}_aarch64"]
-        command += ["--platform", "manylinux2014_aarch64", f"{wheel}[gevent,embedded]"]
-        subprocess.run(command, check=True)
-        python = [str(emulator), "-L", str(root), str(root / "usr" / "bin" / f"python{release}")]
-        environment = os.environ | {"PYTHONPATH": folder}
-        subprocess.run([*python, "-P", str(ROOT / "tools" / "round_trip.py"), "compiled"], env=environment, check=True)
+        # A virtual environment, made by hand: this machine cannot run its Python by name.
+        python = Path(folder) / "bin" / f"python{release}"
+        python.parent.mkdir()
+        python.symlink_to(root / "usr" / "bin" / python.name)
+        (Path(folder) / "pyvenv.cfg").write_text(f"home = {root / 'usr' / 'bin'}\n")
+        site = Path(folder) / "lib" / python.name / "site-packages"
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(site), "--only-binary", ":all:"]
+        for tag in ("manylinux2014", *(f"manylinux_2_{number}" for number in range(17, 37))):
+            command += ["--platform", f"{tag}_aarch64"]
+        subprocess.run([*command, f"{wheel}[gevent,embedded]"], check=True)
+        command = [str(emulator), "-L", str(root), str(python), "-P", str(ROOT / "tools" / "round_trip.py"), "compiled"]
+        subprocess.run(command, check=True, env={key: os.environ[key] for key in ("PATH", "HOME")})
 
 
 def main() -> None:
