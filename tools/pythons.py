@@ -110,7 +110,7 @@ def _download(suite: str, machine: str, packages: list[str], folder: Path) -> li
 
 
 def _use_its_own_library(release: str, scratch: Path, folder: Path) -> None:
-    """Let the interpreter in `scratch` load the C library that came with it, once it is in `folder`.
+    """Make the interpreter in `scratch` load the C library that came with it, once it is in `folder`.
 
     The libraries of packages that pip installs are found as ever: the path of the executable comes first, then theirs.
     """
