@@ -78,6 +78,10 @@ os.register_at_fork(after_in_child=_after_fork)
 # ruff: noqa: N802  (Event(), Lock() and the rest bear the documented names of what they make)
 
 
+#: Whether this Python lets Ctrl-C come between the end of a C function `__enter__` and the `with` block (handlers/entering.py).
+GAP_BEFORE_WITH = sys.version_info[:2] == (3, 14)
+
+
 class RLockType(Protocol):
     """A lock that its owner may take again. Other workers wait until the owner has released it as often as it took it."""
 

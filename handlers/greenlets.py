@@ -13,6 +13,7 @@ from functools import cache, partial
 from typing import Any, ParamSpec, TypeVar
 
 from pykafka.handlers.base import (
+    GAP_BEFORE_WITH,
     Address,
     EventType,
     Handler,
@@ -301,7 +302,15 @@ def _lock_class() -> type[Any]:
     class HubLock(BoundedSemaphore):  # type: ignore[misc]  # a class of C
         _OVER_RELEASE_ERROR = RuntimeError
 
-    return HubLock
+    if not GAP_BEFORE_WITH:
+        return HubLock
+    from pykafka.handlers.entering import enter
+
+    class GuardedHubLock(HubLock):
+        def __enter__(self) -> bool:
+            return enter(self.acquire, self.release)
+
+    return GuardedHubLock
 
 
 def make_lock() -> LockType:

@@ -18,6 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from pykafka.exceptions import WorkerNotStartedError
 from pykafka.handlers.base import (
+    GAP_BEFORE_WITH,
     Address,
     EventType,
     Handler,
@@ -273,7 +274,11 @@ class NativeHandler(SocketHandler):
 
     def Lock(self) -> LockType:
         """Make a lock that is not re-entrant."""
-        return allocate_lock()
+        if not GAP_BEFORE_WITH:
+            return allocate_lock()
+        from pykafka.handlers.entering import GuardedLock
+
+        return GuardedLock(allocate_lock())
 
     def RLock(self) -> RLockType:
         """Make a re-entrant lock."""

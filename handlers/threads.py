@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pykafka.exceptions import PatchedTooLateError, WorkerNotStartedError
 from pykafka.handlers.base import (
+    GAP_BEFORE_WITH,
     Address,
     EventType,
     Handler,
@@ -155,6 +156,10 @@ class ThreadingHandler(SocketHandler):
             self._hub = greenlets.HubWatch()
         else:
             self._make_lock = threading.Lock
+            if GAP_BEFORE_WITH:
+                from pykafka.handlers.entering import GuardedLock
+
+                self._make_lock = lambda: GuardedLock(threading.Lock())
         super().__init__(make_waiter)
         self._lookups = Lookups(self)
 

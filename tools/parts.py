@@ -6,7 +6,7 @@ import ctypes
 import shutil
 from typing import NamedTuple
 
-from tools.pythons import LATER, find
+from tools.pythons import LATER, can_fetch, find
 
 
 def without(paths: list[str]) -> list[str]:
@@ -193,6 +193,8 @@ KERBEROS = f"{INTEGRATION}/security/test_kerberos.py"
 KERBEROS_LIBRARY = "libgssapi_krb5.so.2"
 #: The contract of handlers, programs of PyKafka 2, and checks by Kafka's own classes.
 PROMISES = [f"tests/{name}" for name in ("contract", "java_judge", "regressions")]
+#: Installing into clean environments.
+INSTALLING = [f"tests/regressions/test_{name}.py" for name in ("replaced_product", "no_compiler")]
 #: The programs of docs/comparison.md: ours; the matrix has those with other clients.
 FIRST_WEEK = "tests/examples/test_first_week.py"
 #: The programs of docs/worker-pools.md.
@@ -212,6 +214,17 @@ SEEING_IN = [
 QUICK = [f"tests/{name}" for name in ("unit", "embedded", "property", "contract", "regressions")]
 #: Where a release of Python may make a difference: all of those, the core on a real broker, a job of Spark.
 OTHER_PYTHON = [*QUICK, *CORE[:-2], "tests/spark/test_batch_read.py", "-m", "not slow and not matrix"]
+#: The same for a release that confluent-kafka has no wheels for yet, and so neither the embedded cluster nor librdkafka.
+NEW_PYTHON = [
+    *(
+        "tests/contract",
+        "tests/property",
+        f"{INTEGRATION}/test_produce_consume.py",
+        f"{INTEGRATION}/groups/test_managed.py",
+    ),
+    *(f"tests/unit/{name}" for name in ("consumer", "handlers", "network", "producer", "protocol", "transactions")),
+    *("-m", "not slow and not matrix"),
+]
 #: Those that use no compiled module, or only code that other tests cover, so that the pure sources cannot change their result;
 #: `quick-pure` runs them nevertheless. If in doubt about a file, leave it out of this list.
 SAME = [
@@ -370,7 +383,7 @@ MATRIX = {
     "quick-pure": Part("4.3.1", [*QUICK, "-m", "not slow and not matrix"], 6, pure=True),
     "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 8, pure=True),
     "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without([OWN_BROKERS])], 6, pure=True),
-    "installing": Part("4.3.1", ["-m", "matrix", "tests/regressions/test_replaced_product.py"], 1),
+    "installing": Part("4.3.1", ["-m", "matrix", *INSTALLING], 2),
     "site": Part("4.3.1", ["-m", "matrix", "tests/docs/test_site.py"], 3),
     "first-week": Part("4.3.1", [FIRST_WEEK, "-m", "matrix"], 2),
     "health": Part("4.3.1", ["tests/examples/test_health.py", f"{INTEGRATION}/health", "-m", "matrix"], 3),
@@ -473,9 +486,11 @@ MATRIX = {
     },
     **{f"connector-spark-{release}": Part("4.3.1", SPARK_CONNECTOR, 8, venv) for release, venv in PYSPARKS.items()},
     **{
-        f"python-{release}": Part("4.3.1", OTHER_PYTHON, 8, f".venvs/python{release}")
+        f"python-{release}": Part(
+            "4.3.1", NEW_PYTHON if release == LATER[-1] else OTHER_PYTHON, 8, f".venvs/python{release}"
+        )
         for release in LATER
-        if find(release)
+        if find(release) or can_fetch(release)
     },
     # Formats of tables, each with the newest release that its jars are made for.
     "spark-delta": Part("4.3.1", ["tests/spark/test_pipeline_lakes.py", "-k", "delta"], 5, ".venvs/spark42"),

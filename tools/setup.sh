@@ -18,7 +18,7 @@ usable() {
 
 if [ ! -x "$venv/bin/python" ]; then
     found=
-    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.14 python}; do
+    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.14 python3.15 python}; do
         usable "$candidate" || continue
         found=$candidate
         # Debian's python3 has no venv until python3-venv is installed: then the next one may do.

@@ -13,7 +13,8 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import NonEmptyGroup, ResponseTimeoutError, UnsupportedVersion
 
 if TYPE_CHECKING:
-    from pykafka.cli.zookeeper import ZooKeeperGroups, ZooKeeperTopics
+    from pykafka.cli.zookeeper import ZooKeeperTopics
+    from pykafka.cli.zookeeper_groups import ZooKeeperGroups
     from pykafka.client import KafkaClient
 
 #: Pause between checks whether a change has taken effect (s).

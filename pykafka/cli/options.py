@@ -17,7 +17,8 @@ from pykafka.exceptions import KafkaException
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from pykafka.cli.zookeeper import ZooKeeperGroups, ZooKeeperTopics
+    from pykafka.cli.zookeeper import ZooKeeperTopics
+    from pykafka.cli.zookeeper_groups import ZooKeeperGroups
     from pykafka.client import KafkaClient
     from pykafka.network.options import ConnectionSettings
     from pykafka.security import SslConfigLike
@@ -116,7 +117,7 @@ class Session:
 
     def zookeeper_groups(self) -> ZooKeeperGroups:
         """Return the access to members of groups in ZooKeeper."""
-        from pykafka.cli.zookeeper import ZooKeeperGroups
+        from pykafka.cli.zookeeper_groups import ZooKeeperGroups
 
         return ZooKeeperGroups(self.zookeeper, self.socket_timeout_ms)
 
@@ -200,10 +201,13 @@ def _hosts(text: str) -> str:
 
 
 def _zookeeper(text: str) -> str:
-    from kazoo.hosts import collect_hosts
+    try:
+        from pykafka.metadata.zookeeper import check_hosts
+    except ImportError as error:
+        raise ValueError(str(error)) from None
 
     try:
-        collect_hosts(text)
+        check_hosts(text)
     except ValueError as error:
         raise ValueError(
             f"{text!r} is not an address of ZooKeeper ({error}); write host:port,host:port/chroot"

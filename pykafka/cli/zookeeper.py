@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pykafka.metadata.zookeeper import GroupNodes  # first: without kazoo, this names the extra
+
+# isort: split
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 
@@ -19,12 +22,9 @@ from pykafka.exceptions import (
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
-from pykafka.metadata.configs import zookeeper_of
-from pykafka.metadata.zookeeper import GroupNodes
 from pykafka.utils import is_legal_name
 
 if TYPE_CHECKING:
-    from pykafka.client import KafkaClient
     from pykafka.handlers import Handler
 
 
@@ -167,31 +167,3 @@ def zookeeper_members(hosts: str, handler: Handler, timeout_ms: int, group: str,
     with connected(hosts, handler, timeout_ms / 1000, "did not list the members of groups") as zookeeper:
         nodes = GroupNodes(zookeeper, group, lambda: max(deadline - handler.now(), 0.0))
         return [name for name, topics in nodes.members().items() if topics is None or topic in topics]
-
-
-class ZooKeeperGroups:
-    """A reader of groups' members in ZooKeeper: the given one, else the one that the brokers report.
-
-    :param hosts: "host:port,host:port/chroot"; None asks the brokers
-    :param timeout_ms: timeout of the connect
-    """
-
-    def __init__(self, hosts: str | None, timeout_ms: int) -> None:
-        self._hosts = hosts
-        self._timeout_ms = timeout_ms
-
-    def members(self, client: KafkaClient, topic: str, group: str) -> tuple[list[str], str]:
-        """Return the ids of a group's members that subscribe to a topic, and why the look-up failed ("" if it did not).
-
-        :raises NoBrokersAvailableError: the given ZooKeeper cannot be reached
-        """
-        handler = client.cluster.handler
-        if self._hosts is not None:
-            return zookeeper_members(self._hosts, handler, self._timeout_ms, group, topic), ""
-        try:
-            hosts = zookeeper_of(client.cluster.brokers)
-            if hosts is None:
-                return [], ""
-            return zookeeper_members(hosts, handler, self._timeout_ms, group, topic), ""
-        except KafkaException as error:
-            return [], str(error)

@@ -40,15 +40,23 @@ def wanted() -> bool:
 def install() -> None:
     """Load Python sources from now on if the environment asks for it; `import pykafka` calls this first.
 
-    Subinterpreters load them always: one interpreter of a process alone can load compiled modules.
+    Subinterpreters load them always: one interpreter of a process alone can load compiled modules. So do free-threaded
+    interpreters that may not turn the GIL on, which the compiled modules rely on.
 
     :raises ImportError: this is an isolated subinterpreter
     """
     is_sub = _is_subinterpreter()
     if is_sub:
         _refuse_isolated()
-    if (wanted() or is_sub) and not any(isinstance(finder, PureFinder) for finder in sys.meta_path):
+    is_pure = wanted() or is_sub or _must_stay_free_threaded()
+    if is_pure and not any(isinstance(finder, PureFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, PureFinder())
+
+
+def _must_stay_free_threaded() -> bool:
+    """Return whether this interpreter has no GIL, and keeps none whatever is imported (PYTHON_GIL=0, -X gil=0)."""
+    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
+    return not has_gil and sys._xoptions.get("gil", os.environ.get("PYTHON_GIL")) == "0"
 
 
 def _is_subinterpreter() -> bool:
@@ -99,6 +107,8 @@ def describe() -> str:
             (built if any(os.path.isfile(stem + suffix) for suffix in EXTENSION_SUFFIXES) else plain).append(name)
     if wanted():
         return f"pure Python sources, by {ENVIRONMENT_VARIABLE}"
+    if _must_stay_free_threaded():
+        return "pure Python sources, since the compiled ones need a GIL, which is off by PYTHON_GIL=0 or -X gil=0"
     if not built:
         return "pure Python sources, nothing is compiled"
     return "compiled: " + ", ".join(sorted(built)) + (f"; not compiled: {', '.join(sorted(plain))}" if plain else "")

@@ -381,6 +381,7 @@ def _by_zookeeper(
     """Return a membership of a group that ZooKeeper keeps.
 
     :raises ValueError: no option has the address of ZooKeeper, or the member has a `group_instance_id`
+    :raises ImportError: kazoo is not installed (extra `zookeeper`)
     :raises RuntimeError: the client runs on an event loop
     """
     hosts = configs["zookeeper_hosts"] or cluster.zookeeper_hosts
@@ -388,7 +389,7 @@ def _by_zookeeper(
         raise ValueError(NO_HOSTS)
     if configs["group_instance_id"] is not None:
         raise ValueError(NO_STATIC_MEMBERS)
-    cluster.handler.kazoo()
     from pykafka.groups.zookeeper.membership import ZooKeeperMembership  # needs kazoo
 
+    cluster.handler.kazoo()
     return ZooKeeperMembership(cluster, hooks, identity, **{**configs, "zookeeper_hosts": hosts})

@@ -9,16 +9,21 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kazoo.client import KazooClient
-from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
+try:
+    from kazoo.client import KazooClient
+    from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
+    from kazoo.hosts import collect_hosts
+except ModuleNotFoundError as error:
+    raise ImportError(
+        'ZooKeeper needs the package kazoo: install the extra zookeeper (pip install "pykafka[zookeeper]")',
+        name="kazoo",
+    ) from error
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, NoBrokersAvailableError, OffsetRequestFailedError, ZooKeeperError
 from pykafka.handlers.interrupts import FinalSteps
 
 if TYPE_CHECKING:
-    from kazoo.client import KazooClient
-
     from pykafka.handlers import Handler
 
 
@@ -32,6 +37,15 @@ log = logging.getLogger(__name__)
 
 #: How many requests are under way at a time.
 AT_A_TIME = 500
+
+
+def check_hosts(hosts: str) -> None:
+    """Raise an error unless this is an address of ZooKeeper.
+
+    :param hosts: "host:port,host:port/chroot"
+    :raises ValueError: it is not
+    """
+    collect_hosts(hosts)
 
 
 def new_client(hosts: str, handler: Handler, timeout_s: float) -> Any:

@@ -73,7 +73,7 @@ class SslConfig:
     :param keyfile: its private key: a PEM file or PEM text; None if `certfile` has it
     :param password: of the private key or the PKCS12 store, or a function that returns it
     :param check_hostname: False accepts a trusted certificate of any host, and with it any holder of one in between
-    :param versions: oldest and newest version of TLS to speak, of "TLSv1.2" and "TLSv1.3"; None: what OpenSSL allows
+    :param versions: oldest and newest version of TLS to speak, of "TLSv1.2" and "TLSv1.3"; None: those from 1.2 on
     :param ca_password: of a PKCS12 store that is `cafile`
     :param crlfile: a PEM file, or PEM text, with lists of revoked certificates (CRL), one of each authority
     :param verify: False accepts any certificate at all, and so anybody in between: for a look at a test cluster only
@@ -167,6 +167,8 @@ class SslConfig:
             oldest, newest = self.versions
             context.minimum_version = ssl.TLSVersion[oldest.replace(".", "_")]
             context.maximum_version = ssl.TLSVersion[newest.replace(".", "_")]
+        else:  # Python's own minimum, which some distributions, such as Debian, leave to OpenSSL's settings
+            context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
         if self.ciphers is not None:
             try:
                 context.set_ciphers(self.ciphers)

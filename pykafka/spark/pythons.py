@@ -21,8 +21,6 @@ NEEDED = {
     "pyarrow": "pyarrow",
     "crc32c": "crc32c",
     "cramjam": "cramjam",
-    "snappy": "python-snappy",
-    "kazoo": "kazoo",
 }
 
 log = logging.getLogger("pykafka.spark")

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from pykafka import HashingPartitioner, RandomPartitioner, compiled
 from pykafka.compat import messages
 from pykafka.membershipprotocol import GroupMembershipProtocol
 from pykafka.protocol.versions import VersionNegotiation
+from tools.pythons import LATER
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted({*(ROOT / "pykafka").rglob("*.py"), *(ROOT / "pyspark_pykafka").glob("*.py")})
@@ -101,6 +103,16 @@ def test_the_version_is_one() -> None:
     sources = {path: path.read_text() for path in (*SOURCES, *HANDLERS, ROOT / "setup.py")}
     number = pykafka.__version__.partition(".dev")[0]
     assert [name_of(path) for path, text in sources.items() if f'"{number}' in text] == ["pykafka/_version.py"]
+
+
+def test_classifiers_wheels_and_tests_are_about_the_same_pythons() -> None:
+    prefix = "Programming Language :: Python :: "
+    named = [line.removeprefix(prefix) for line in settings()["metadata"]["classifiers"].splitlines() if prefix in line]
+    releases = [name for name in named if re.fullmatch(r"3\.\d+", name)]
+    assert releases == ["3.11", *LATER]
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]["build"]
+    assert built.split() == [f"cp{release.replace('.', '')}-*" for release in releases]
+    assert settings()["options"]["python_requires"] == f">={releases[0]}"
 
 
 def test_brokers_are_told_the_version() -> None:
@@ -218,6 +230,52 @@ except ImportError as error:
     print(error)
 """
     assert "librdkafka" in run(script)
+
+
+#: Extras of people who work on the package itself.
+INTERNAL = {"test", "pools", "lint", "docs", "bench", "dist"}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/installing.md"])
+def test_a_page_lists_every_extra(page: str) -> None:
+    listed = re.findall(r"^\| `([a-z0-9]+)` \|", (ROOT / page).read_text(), re.MULTILINE)
+    assert set(listed) >= set(settings()["options.extras_require"]) - INTERNAL
+
+
+def test_a_default_install_is_enough_to_produce_and_consume() -> None:
+    """Neither loads a package that `install_requires` does not name; codecs and checksums are all that it names."""
+    wanted = settings()["options"]["install_requires"]
+    assert {line.partition(" ")[0] for line in wanted.splitlines() if line} == {"cramjam", "crc32c"}
+    script = """
+import json, sys
+from pykafka import EmbeddedCluster, KafkaClient
+with EmbeddedCluster(topics={"t": 1}) as cluster, KafkaClient(cluster.hosts) as client:
+    before = set(sys.modules)
+    with client.producer(compression="lz4") as producer:
+        producer.produce("t", b"value")
+    with client.consumer("t", group="g", auto_offset_reset="earliest") as consumer:
+        assert consumer.one(timeout=20).value == b"value"
+names = {name.partition(".")[0] for name in sys.modules}
+print(json.dumps(sorted(names - sys.stdlib_module_names - {"__main__", "__mp_main__", "confluent_kafka"})))
+"""
+    loaded = set(json.loads(run(script)))
+    assert {"pykafka", "cramjam", "crc32c"} <= loaded
+    assert loaded & {"kazoo", "snappy", "gevent", "greenlet", "pyarrow", "click", "numpy", "google"} == set()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "KafkaClient(zookeeper_hosts='localhost:1')",
+        "import pykafka.groups.zookeeper.session",
+        "import pykafka.cli.zookeeper",
+        "from pykafka.metadata.zookeeper import broker_addresses",
+    ],
+)
+def test_zookeeper_without_kazoo_names_the_extra(use: str) -> None:
+    lines = ["import sys", "sys.modules['kazoo'] = None", "from pykafka import KafkaClient", "try:", f"    {use}"]
+    said = run("\n".join([*lines, "except ImportError as error:", "    print(error.name, error)\n"]))
+    assert said.startswith("kazoo ZooKeeper needs the package kazoo: install the extra zookeeper")
 
 
 def test_examples_and_pages_import_from_the_root_what_is_there() -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+
+import pytest
 
 from pykafka import compiled as _pure
 from tests.unit.test_packaging import COMPILED, ROOT, run
@@ -34,6 +38,41 @@ def test_either_all_modules_are_compiled_or_none() -> None:
     files = json.loads(run(MODULES % names, PYKAFKA_PURE_PYTHON="0"))
     compiled = {name for name, file in files.items() if file.endswith(tuple(EXTENSION_SUFFIXES))}
     assert compiled in (set(), set(names)), f"`make build` says why these are not: {sorted(set(names) - compiled)}"
+
+
+@pytest.mark.parametrize(
+    ("has_gil", "variable", "option", "pure"),
+    [
+        (None, "0", None, False),  # a Python before 3.13
+        (True, None, None, False),
+        (True, "1", None, False),
+        (False, None, None, False),  # importing a compiled module turns the GIL on
+        (False, "0", None, True),
+        (False, None, "0", True),
+        (False, "0", "1", False),  # Python takes the option first
+    ],
+)
+def test_compiled_modules_run_with_a_gil_only(
+    has_gil: bool | None, variable: str | None, option: str | None, pure: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(_pure.ENVIRONMENT_VARIABLE, raising=False)
+    monkeypatch.delattr(sys, "_is_gil_enabled", raising=False)
+    if has_gil is not None:
+        monkeypatch.setattr(sys, "_is_gil_enabled", lambda: has_gil, raising=False)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHON_GIL"}
+    monkeypatch.setattr(os, "environ", environment | ({} if variable is None else {"PYTHON_GIL": variable}))
+    monkeypatch.setattr(sys, "_xoptions", {} if option is None else {"gil": option})
+    others = [finder for finder in sys.meta_path if not isinstance(finder, _pure.PureFinder)]
+    monkeypatch.setattr(sys, "meta_path", others)
+    _pure.install()
+    assert any(isinstance(finder, _pure.PureFinder) for finder in sys.meta_path) == pure
+    assert ("PYTHON_GIL" in _pure.describe()) == pure
+
+
+def test_no_compiled_module_claims_to_run_without_a_gil() -> None:
+    """docs/development/free-threading.md lists what would have to be guarded before."""
+    sources = [ROOT / "setup.py", *(path for source in COMPILED for path in (source, source.with_suffix(".pxd")))]
+    assert [str(path) for path in sources if "freethreading_compatible" in path.read_text()] == []
 
 
 def test_this_run_is_what_it_says_it_is() -> None:

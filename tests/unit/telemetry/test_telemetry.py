@@ -426,6 +426,7 @@ def test_a_dropped_client_is_freed(broker: TelemetryBroker, handler: Handler, mo
 
 
 @pytest.mark.no_loop("forks")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_is_a_client_of_its_own(broker: TelemetryBroker, handler: Handler) -> None:
     with KafkaClient(broker.hosts, handler=handler) as client:
         until(handler, lambda: broker.pushed)

@@ -1,0 +1,54 @@
+"""Python without a C compiler: the package installs, says that it is not compiled, and README's program runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.regressions.test_replaced_product import LEFT_OUT, ROOT
+
+pytestmark = [pytest.mark.matrix, pytest.mark.timeout(600)]
+
+
+def test_install_and_run(tmp_path: Path) -> None:
+    shutil.copytree(ROOT, tmp_path / "source", ignore=LEFT_OUT, symlinks=True)
+    venv.create(tmp_path / "home", with_pip=True)
+    python = tmp_path / "home" / "bin" / "python"
+    (tmp_path / "bin").mkdir()
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PYKAFKA"))}
+    # No directory that has a compiler is on the path, and Python's own settings name none that works.
+    kept |= {"PATH": str(tmp_path / "bin"), "CC": str(tmp_path / "cc")}
+
+    def run(*command: str | Path) -> str:
+        done = subprocess.run(
+            [str(part) for part in command],
+            cwd=tmp_path,
+            env=kept,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-3000:]
+        return done.stdout
+
+    said = run(python, "-m", "pip", "install", "--verbose", f"{tmp_path / 'source'}[embedded]")
+    assert "pykafka: Python sources are used, which are slower." in said
+    assert "pure Python sources, nothing is compiled" in run(python, "-m", "pykafka")
+    listed = run(python, "-m", "pip", "list", "--format=freeze")
+    assert {line.partition("==")[0] for line in listed.splitlines()} - {"pip", "setuptools"} == {
+        "confluent-kafka",
+        "crc32c",
+        "cramjam",
+        "pykafka",
+    }
+    program = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert program is not None
+    assert run(python, "-c", program[1]).count("hello") == 1000

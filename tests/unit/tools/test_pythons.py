@@ -1,0 +1,87 @@
+"""Interpreters of other releases: those of this machine, and Debian's, unpacked into the cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import pythons
+
+#: Stands in for apt-get and dpkg-deb: writes what it was called with, and makes what the real one would.
+PROGRAM = """#!/bin/sh
+echo "$(basename $0) $*" >> {log}
+case "$0 $*" in
+    *install*)
+        folder=$(dirname $APT_CONFIG)
+        cp $folder/apt.conf $folder/sources.list {home}
+        touch $folder/cache/archives/a.deb ;;
+    *--extract*) mkdir -p $3/usr; echo unpacked > $3/usr/it ;;
+esac
+exit {status}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a directory that has the cache; on the path are programs in place of Debian's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    return tmp_path
+
+
+def put(place: Path, name: str, status: int = 0) -> None:
+    program = place / "bin" / name
+    program.write_text(PROGRAM.format(log=place / "log", home=place, status=status))
+    program.chmod(0o755)
+
+
+def test_a_release_that_is_here(place: Path) -> None:
+    assert pythons.find("3.99") is None
+    python = place / "pyenv" / "versions" / "3.99.1" / "bin" / "python3.99"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    assert pythons.find("3.99") == str(python)
+    # the path comes first, unless what it has does not run
+    (place / "bin" / "python3.99").write_text("#!/bin/sh\nexit 1\n")
+    (place / "bin" / "python3.99").chmod(0o755)
+    assert pythons.find("3.99") == str(python)
+
+
+def test_a_release_that_debian_has(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(place / "bin"))
+    assert not pythons.can_fetch("3.14")
+    put(place, "apt-get")
+    here = os.uname().machine == "x86_64"
+    assert [pythons.can_fetch(release) for release in ("3.12", "3.14", "3.15", "3.14t")] == [False, here, here, False]
+
+
+def test_packages_are_unpacked_once_and_leave_the_machine_alone(place: Path) -> None:
+    put(place, "apt-get")
+    put(place, "dpkg-deb")
+    finished: list[tuple[Path, Path]] = []
+    for _ in range(2):
+        folder = pythons.unpack("x", "trixie", "arm64", ["python3.13"], lambda *folders: finished.append(folders))
+        assert (folder / "usr" / "it").read_text() == "unpacked\n"
+        assert sorted(path.name for path in folder.iterdir()) == ["usr"]
+    assert [later for _, later in finished] == [folder]
+    assert folder.is_relative_to(place / "cache")
+    calls = (place / "log").read_text().splitlines()
+    assert [call.split()[:2] for call in calls] == [["apt-get", "-qq"], ["apt-get", "-qq"], ["dpkg-deb", "--extract"]]
+    assert "--download-only python3.13" in calls[1]
+    assert "trixie main" in (place / "sources.list").read_text()
+    settings = (place / "apt.conf").read_text()
+    assert 'APT::Architecture "arm64";' in settings
+    assert f'Dir::State::status "{folder}.new/apt/status";' in settings
+
+
+def test_what_cannot_be_had_leaves_nothing_that_looks_whole(place: Path) -> None:
+    put(place, "apt-get", status=100)
+    with pytest.raises(subprocess.CalledProcessError):
+        pythons.unpack("x", "trixie", "amd64", ["python3.13"])
+    assert not (place / "cache" / "pykafka" / "pythons" / "debian-x").exists()
