@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.listener import QueryProgressEvent
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from pykafka.spark.formats import make_decoder
 from pykafka.spark.formats.columns import decoded
@@ -38,34 +39,42 @@ def sales(records: DataFrame, decoder: Decoder) -> DataFrame:
     )
 
 
-def read(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
-    source = spark.readStream.format("pykafka").option("kafka.bootstrap.servers", options.brokers)
-    source = source.option("subscribe", options.source).option("startingOffsets", "earliest")
-    return source.option("maxOffsetsPerTrigger", 1_000_000).load()
+def read(spark: SparkSession, options: argparse.Namespace, group: str) -> DataFrame:
+    """Return the stream of orders; the offsets of the group show how far the query is."""
+    return (
+        spark.readStream.format("pykafka")
+        .option("kafka.bootstrap.servers", options.brokers)
+        .option("subscribe", options.source)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", 1_000_000)
+        .option("commitProgressTo", group)
+        .load()
+    )
+
+
+def to_files(totals: DataFrame, options: argparse.Namespace) -> DataStreamWriter:
+    return totals.writeStream.format("parquet").option("path", f"{options.directory}/sales")
+
+
+def to_topic(totals: DataFrame, options: argparse.Namespace) -> DataStreamWriter:
+    rows = totals.selectExpr("shop AS key", "to_json(struct(*)) AS value")
+    writer = rows.writeStream.format("pykafka").option("kafka.bootstrap.servers", options.brokers)
+    writer = writer.option("topic", options.sink)
+    return writer.option("transactionalIdPrefix", options.prefix) if options.prefix else writer
 
 
 def start(spark: SparkSession, options: argparse.Namespace) -> list[StreamingQuery]:
     """Start a query for each destination; what each has read and summed up is in a checkpoint of its own."""
     own = {"schema_file": options.schema}
     schema = {"registry": options.registry, "topic": options.source} if options.registry else own
-    totals = sales(read(spark, options), make_decoder("avro", schema))
+    decoder = make_decoder("avro", schema)
     trigger = {"availableNow": True} if options.once else {"processingTime": "10 seconds"}
-    files = totals.writeStream.format("parquet").option("path", f"{options.directory}/sales")
-    topic = (
-        totals.selectExpr("shop AS key", "to_json(struct(*)) AS value")
-        .writeStream.format("pykafka")
-        .option("kafka.bootstrap.servers", options.brokers)
-        .option("topic", options.sink)
-    )
-    if options.prefix:
-        topic = topic.option("transactionalIdPrefix", options.prefix)
-    return [
-        writer.queryName(name)
-        .option("checkpointLocation", f"{options.directory}/checkpoints/{name}")
-        .trigger(**trigger)
-        .start()
-        for name, writer in {"sales-files": files, "sales-topic": topic}.items()
-    ]
+    queries = []
+    for name, write in {"sales-files": to_files, "sales-topic": to_topic}.items():
+        writer = write(sales(read(spark, options, name), decoder), options).queryName(name)
+        writer = writer.option("checkpointLocation", f"{options.directory}/checkpoints/{name}")
+        queries.append(writer.trigger(**trigger).start())
+    return queries
 
 
 class Progress(LagListener):

@@ -119,6 +119,10 @@ def test_a_job_that_is_stopped_and_started_counts_each_order_once(
         assert running.wait(120) == 0, running.output
     lines = logged(running)
     assert {line["behind"] for line in lines} == {0}
+    with KafkaClient(kafka.hosts) as client:
+        for group in ("sales-files", "sales-topic"):
+            offsets = client.admin.list_group_offsets(group)[group]
+            assert sum(one.offset for place, one in offsets.items() if place.topic == names[0]) == len(values) + 1
     assert {line["unreadable"] for line in lines} == {0}
     for found in (in_files(tmp_path), in_topic(kafka.hosts, names[1])):
         assert sorted(found) == sorted(expected().items())
@@ -127,6 +131,7 @@ def test_a_job_that_is_stopped_and_started_counts_each_order_once(
 def test_the_page_shows_the_job() -> None:
     page = {block.argument: block.text for block in programs(ROOT / "docs" / "spark-job.md") if block.mode == "file"}
     assert page["sales.py"] == (HERE / "sales.py").read_text()
+    assert (HERE / "order.avsc").read_text() in (ROOT / "docs" / "spark-job.md").read_text()
 
 
 @pytest.mark.spark
