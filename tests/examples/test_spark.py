@@ -19,14 +19,16 @@ from nbclient import NotebookClient
 
 from pykafka import KafkaClient
 from pykafka.admin import NewTopic
+from pykafka.embedded import EmbeddedCluster
 from pykafka.registry.schemas import with_id
 from tests.brokers import KafkaCluster
 from tests.docs.pages import ROOT, programs
 from tests.support.formats import avro_bytes
-from tests.support.programs import Program, program
+from tests.support.programs import Program, program, run
 from tests.support.registrystub import RegistryStub
 
 HERE = ROOT / "examples" / "spark"
+SALES = "examples.spark.sales"
 SCHEMA = json.loads((HERE / "order.avsc").read_text())
 MINUTE_MS = 60_000
 START_MS = 1_700_000_000_000 - 1_700_000_000_000 % (10 * MINUTE_MS)
@@ -81,12 +83,29 @@ def job(kafka: KafkaCluster, registry: RegistryStub, names: tuple[str, str], dir
     source, sink = names
     options = ["--brokers", kafka.hosts, "--registry", registry.url, "--source", source, "--sink", sink]
     options += ["--prefix", sink, "--directory", str(directory), *more]
-    return program("examples.spark.sales", *options, environment={"PYSPARK_PYTHON": sys.executable})
+    return program(SALES, *options, environment={"PYSPARK_PYTHON": sys.executable})
 
 
 def logged(running: Program) -> list[dict[str, Any]]:
     """Return the lines of the job's log."""
     return [json.loads(line.partition(" sales ")[2]) for line in running.lines if ' sales {"' in line]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_job_on_a_cluster_in_the_process(tmp_path: Path) -> None:
+    """As the page says to test the whole job: `--once`, and without transactions."""
+    with EmbeddedCluster(topics={"orders": 2, "sales": 1}) as cluster:
+        with KafkaClient(cluster.hosts) as client, client.producer() as producer:
+            for order in [*ORDERS, LAST]:
+                producer.produce("orders", avro_bytes(SCHEMA, order))
+        options = ["--brokers", cluster.hosts, "--schema", str(HERE / "order.avsc"), "--prefix", "", "--once"]
+        environment = {"PYSPARK_PYTHON": sys.executable}
+        status, output = run(SALES, *options, "--directory", str(tmp_path), timeout=200, environment=environment)
+        assert status == 0, output
+        for found in (in_files(tmp_path), in_topic(cluster.hosts, "sales")):
+            assert sorted(found) == sorted(expected().items())
 
 
 @pytest.mark.spark
