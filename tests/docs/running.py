@@ -32,8 +32,8 @@ ADDRESSES = ("localhost:9092", "127.0.0.1:9092")
 REGISTRY = "http://localhost:8081"
 #: Where pages keep what they write.
 DATA = "/data/"
-#: How long a block that is a process of its own may take.
-TIMEOUT_S = 60.0
+#: How long a block that is a process of its own may take (s): it may start Spark.
+TIMEOUT_S = 120.0
 
 
 class BlockError(AssertionError):
@@ -127,7 +127,9 @@ class Runner:
 
     def _pytest(self, block: Block) -> None:
         source = "\n".join([*self.imports, self._source(block)])
-        self._process(block, source, sys.executable, "-m", "pytest", "-q", "--rootdir=/", "-p", "no:cacheprovider")
+        # Not by descriptors: a JVM of Spark that ends behind pytest holds ours, which are read to their end.
+        options = ["-q", "--rootdir=/", "--capture=sys", "-p", "no:cacheprovider"]
+        self._process(block, source, sys.executable, "-m", "pytest", *options)
 
     def _process(self, block: Block, source: str, *command: str) -> None:
         with tempfile.TemporaryDirectory() as directory:

@@ -195,7 +195,8 @@ def watched(running: P) -> Iterator[P]:
     try:
         yield running
         if running.process.poll() is not None:
-            assert running.descendants() == []
+            left = running.descendants()
+            assert left == [], "\n".join([*left, running.output])
     finally:
         running.end()
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pykafka.exceptions import SchemaError
 from pykafka.registry.avro import Parsed, is_recursive
 from pykafka.spark.formats.arrowtypes import VALUES_MAX, fields_of
+from pykafka.spark.formats.avrocolumns import Fields, Items, Leaf
 from pykafka.spark.formats.avromembers import is_struct, kind_of, member, members, merged, named
 from pykafka.spark.formats.avrorows import (
     INT,
@@ -18,9 +19,6 @@ from pykafka.spark.formats.avrorows import (
     Bytes,
     Constant,
     Digits,
-    Fields,
-    Items,
-    Leaf,
     Member,
     Nested,
     Number,

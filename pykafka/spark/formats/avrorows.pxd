@@ -3,6 +3,8 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t
 
+from pykafka.spark.formats.avrocolumns cimport Fields, Items, Leaf
+
 
 @cython.final
 cdef class Cursor:
@@ -146,7 +148,7 @@ cdef class Record(Step):
 
 
 cdef class Blocks(Step):
-    cdef object _column
+    cdef Items _column
     cdef list _steps
     cdef long long _width
 

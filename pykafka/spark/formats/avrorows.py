@@ -1,5 +1,4 @@
-# cython: wraparound=True
-"""Bytes of Avro to columns: steps that read one type each, and the columns that they append to.
+"""Bytes of Avro to columns: steps that read one type each.
 
 It is strict: what no writer makes is an error, such as branch -1 of a union, a boolean 7, or a number of more than 64 bits.
 Cython compiles this module if the .pxd beside it was built.
@@ -18,6 +17,8 @@ try:
 except ImportError:
     from pykafka.compiled import cython
 
+from pykafka.spark.formats.avrocolumns import Fields, Items, Leaf
+
 if not cython.compiled:
     from pykafka.compiled.cython import PyBytes_FromStringAndSize, PyUnicode_DecodeUTF8
 
@@ -26,93 +27,6 @@ INT, LONG = (-(2**31), 2**31 - 1), (-(2**63), 2**63 - 1)
 _REALS = {4: Struct("<f").unpack_from, 8: Struct("<d").unpack_from}
 #: No digit is lost by it.
 _EXACT = Context(prec=1_000)
-
-
-class Leaf:
-    """A column of values.
-
-    :ivar values: so far, None for null
-    """
-
-    __slots__ = ("values",)
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-
-    def put(self, value: Any) -> None:
-        """Append a value, or null."""
-        self.values.append(value)
-
-    def cut(self, rows: int) -> None:
-        """Forget all rows but the first ones."""
-        del self.values[rows:]
-
-
-class Fields:
-    """A column of structs: as many rows in each field, null if a struct is.
-
-    :param columns: the fields, by name
-    :ivar present: whether each struct is there
-    """
-
-    __slots__ = ("columns", "present")
-
-    def __init__(self, columns: dict[str, Any]) -> None:
-        self.columns = columns
-        self.present: list[bool] = []
-
-    def put(self, value: Any) -> None:
-        """Append a struct from a dict, or null."""
-        self.present.append(value is not None)
-        for name, one in self.columns.items():
-            one.put(None if value is None else value.get(name))
-
-    def cut(self, rows: int) -> None:
-        """Forget all rows but the first ones."""
-        del self.present[rows:]
-        for one in self.columns.values():
-            one.cut(rows)
-
-
-class Items:
-    """A column of lists, or of maps.
-
-    :param columns: of the items; of the keys and the items of maps
-    :ivar ends: of each list, as a row of the items
-    :ivar present: whether each list is there
-    """
-
-    __slots__ = ("columns", "ends", "present")
-
-    def __init__(self, *columns: Any) -> None:
-        self.columns = columns
-        self.ends: list[int] = []
-        self.present: list[bool] = []
-
-    def put(self, value: Any) -> None:
-        """Append a list, or a map from a dict, or null."""
-        for one in value or ():
-            for column, item in zip(
-                self.columns, (one, value[one]) if isinstance(value, dict) else (one,), strict=True
-            ):
-                column.put(item)
-        self.close(len(value or ()))
-        self.present[-1] = value is not None
-
-    def close(self, count: int) -> None:
-        """Make a list of the last items."""
-        start = self.ends[-1] if self.ends else 0
-        if count > 1 and len(self.columns) > 1 and len(set(self.columns[0].values[start:])) < count:
-            raise ValueError("a map has a key twice")
-        self.ends.append(start + count)
-        self.present.append(True)
-
-    def cut(self, rows: int) -> None:
-        """Forget all rows but the first ones."""
-        del self.ends[rows:]
-        del self.present[rows:]
-        for one in self.columns:
-            one.cut(self.ends[-1] if rows else 0)
 
 
 class Cursor:
@@ -599,7 +513,7 @@ class Nested(Step):
                     number = cursor.block() * len(steps)
                     if number == 0:
                         continue
-                inner = steps[-number % len(steps)]
+                inner = steps[(len(steps) - number) % len(steps)]
                 number -= 1
             else:
                 step.read(cursor)
