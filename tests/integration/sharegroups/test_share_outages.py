@@ -9,7 +9,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.exceptions import InvalidShareSessionEpoch
+from pykafka.exceptions import InvalidShareSessionEpoch, SocketDisconnectedError
 from pykafka.protocol import wire
 from pykafka.sharegroups.acquired_records import Acknowledged
 from tests.brokers import KafkaCluster
@@ -37,6 +37,23 @@ def test_a_lost_session_is_told_and_another_begins(client: KafkaClient) -> None:
         assert all(record.ack() for record in again)
         consumer.commit()
         assert consumer.commit() == {}
+
+
+@pytest.mark.on_asyncio
+@pytest.mark.later("greenlets")
+def test_records_of_a_lost_session_come_again_though_the_broker_still_has_its_connection(client: KafkaClient) -> None:
+    """A broker that gets the next session first keeps the records of the lost one locked, for 30 s."""
+    topic = filled(client, 5)
+    with client.share_consumer(topic, group=new_group(client), acknowledgement="explicit") as consumer:
+        found = taken(consumer, 5)
+        (session,) = engine_of(consumer)._sessions.values()
+        session._lose(SocketDisconnectedError("cut off"))
+        session._channel += "-next"
+        assert not found[0].ack()
+        again = taken(consumer, 5)
+        assert [record.delivery_count for record in again] == [2] * 5
+        assert all(record.ack() for record in again)
+        assert set(consumer.commit().values()) == {None}
 
 
 @pytest.mark.on_asyncio
