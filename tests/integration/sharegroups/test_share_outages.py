@@ -76,6 +76,31 @@ def test_a_member_whose_group_was_deleted_joins_again(client: KafkaClient, caplo
         until(client.cluster.handler, is_back, 30)
 
 
+@pytest.mark.later("greenlets")
+def test_a_member_that_closes_before_the_answer_to_its_first_heartbeat_leaves(
+    client: KafkaClient, kafka: KafkaCluster
+) -> None:
+    """It did not leave, and had partitions until its session ended."""
+    topic, group = filled(client, 5), new_group(client)
+    client.cluster.get_group_coordinator(group)
+    handler = client.cluster.handler
+    consumer = client.share_consumer(topic, group=group)
+    (broker,) = kafka.broker_ids
+    kafka.pause(broker)
+    try:
+        polling = handler.spawn(consumer.poll, timeout=30, name="polls")
+        handler.sleep(0.5)
+        closing = handler.spawn(consumer.close)
+        handler.sleep(0.5)
+    finally:
+        kafka.resume(broker)
+    assert closing.join(20)
+    assert closing.error is None
+    assert polling.join(5)
+    handler.sleep(0.5)
+    assert not client.admin.describe_groups(group)[group].members
+
+
 def test_leader_and_coordinator_are_killed() -> None:
     """Records of the killed leader come again, and are accepted; close() keeps its deadline with a broker that hangs."""
     told: list[Acknowledged] = []
