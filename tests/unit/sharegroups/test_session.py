@@ -17,7 +17,6 @@ def test_the_first_fetch_opens_it_and_later_ones_name_what_has_changed() -> None
 def test_after_a_failure_another_one_begins() -> None:
     session: ShareSession[str] = ShareSession()
     session.fetch(["a"])
-    assert not session.may_linger
     session.failed()
     assert not session.is_open
     assert session.may_linger
