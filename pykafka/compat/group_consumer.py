@@ -173,6 +173,8 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         try:
             self._enter()
             self._rebalance()
+            if not self._stopping.is_set():  # by the callback
+                self._worker = self._start_worker()
         except BaseException:
             self._running = False
             self._stopping.set()
@@ -182,8 +184,6 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
                 self._forget_positions()
                 self._leave()
             raise
-        if not self._stopping.is_set():  # by the callback
-            self._worker = self._start_worker()
         self._on_start()
 
     def stop(self) -> None:

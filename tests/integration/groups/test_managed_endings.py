@@ -13,7 +13,7 @@ import gevent
 import pytest
 
 from pykafka import Broker, KafkaClient, ManagedBalancedConsumer
-from pykafka.exceptions import ConsumerStoppedException, RebalanceInProgress
+from pykafka.exceptions import ConsumerStoppedException, GroupIdNotFound, RebalanceInProgress
 from pykafka.groups.coordinator_connection import CoordinatorConnection
 from pykafka.membershipprotocol import RangeProtocol
 from pykafka.protocol import MemberAssignment, wire
@@ -202,9 +202,32 @@ def test_a_stop_that_is_cut_off_at_any_step_leaves(kafka: KafkaCluster) -> None:
         assert steps > 30
 
 
+def test_a_start_that_is_cut_off_at_any_step_leaves_or_is_whole(kafka: KafkaCluster) -> None:
+    """It ran without the worker that follows the assignment, so the group waited for it at the next rebalance."""
+    with KafkaClient(kafka.hosts) as client:
+        topic = create_topic(client, 1)
+        steps = 0
+        for call in interrupting("compat/group_consumer.py"):
+            name = f"g-{uuid.uuid4().hex[:8]}"
+            settings: dict[str, Any] = {"heartbeat_interval_ms": 300, "session_timeout_ms": 10_000}
+            member = topic.get_balanced_consumer(name, managed=True, auto_start=False, **settings)
+            with suppress(Interrupted):
+                call(member.start)
+            if member._running:
+                assert member._worker.is_alive()
+            else:
+                steps += 1
+                until(client.cluster.handler, partial(has_left, client, name), 5)
+            member.stop()
+        assert steps > 5
+
+
 def has_left(client: KafkaClient, group: str) -> bool:
-    """Return whether a group has no members."""
-    return not client.admin.describe_groups(group)[group].members
+    """Return whether a group has no members, or does not exist."""
+    try:
+        return not client.admin.describe_groups(group)[group].members
+    except GroupIdNotFound:
+        return True
 
 
 class Sudden(BaseException):
