@@ -43,11 +43,15 @@ class FinalSteps:
         :param steps: takes them
         :param timeout: how long to wait (s); None for as long as they take
         """
+        once = _Once(self._handler.Lock(), self._worker, steps)
         try:
-            worker = self._worker = self._handler.spawn(_take, self._worker, steps, name=self._name)
+            worker = self._worker = self._handler.spawn(once, name=self._name)
         except RuntimeError:  # the system starts no thread, as at the end of the interpreter
-            _take(self._worker, steps)
+            once()
             return
+        except BaseException:  # an interrupt, before the worker had started or after that
+            self._worker = self._handler.spawn(once, name=self._name)
+            raise
         if self.wait(timeout) and worker.error is not None:
             raise worker.error
 
@@ -60,10 +64,28 @@ class FinalSteps:
         return worker is None or worker.join(timeout)
 
 
-def _take(former: Worker | None, steps: Callable[[], object]) -> None:
-    if former is not None:
-        former.join()
-    steps()
+class _Once:
+    """Steps that one worker takes, behind those of another; a second worker waits for their end.
+
+    :param lock: of these steps
+    :param former: the other worker; None for none
+    :param steps: takes them
+    """
+
+    def __init__(self, lock: LockType, former: Worker | None, steps: Callable[[], object]) -> None:
+        self._lock = lock
+        self._former = former
+        self._steps: Callable[[], object] | None = steps
+
+    def __call__(self) -> None:
+        with self._lock:
+            steps, self._steps = self._steps, None
+            if steps is None:
+                return
+            if self._former is not None:
+                self._former.join()
+                self._former = None  # else each would keep all that were before it
+            steps()
 
 
 class SingleCaller:

@@ -23,7 +23,7 @@ from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
-from pykafka.health import ConsumerHealthCalls, watched
+from pykafka.health import ConsumerHealthCalls, watching
 from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.metrics.listener import POLLED
 from pykafka.parallel.consuming import InParallel
@@ -207,7 +207,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
         timeout, now = cluster.socket_timeout_ms / 1000, self._handler.now
         self._follower = AssignmentFollower(self._engine, listener, members, lambda: later.join(now() + timeout))
         self._reading = SingleCaller(self._handler)
-        watched(self, self._engine, cluster)
+        self._here = cluster.handler.here
+        self._engine.on_start, self._engine.on_stop = watching(self, cluster)
         self._at_close = ClosedWithClient(self)
         cluster.stop_at_close(self._at_close)
         self._handler.at_fork(self._after_fork)

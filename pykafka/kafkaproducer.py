@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 from pykafka.exceptions import KafkaException, OnDeliveryError, WouldBlockError
 from pykafka.handlers.exit_calls import note_block
-from pykafka.health import ProducerHealthCalls, watched
+from pykafka.health import ProducerHealthCalls, watching
 from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.delivery import Delivery
 from pykafka.producer.delivery_callbacks import Callback
@@ -118,7 +118,7 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
             self._engine = TransactionalEngine(cluster, options, chooses)
             self._transactions = self._engine.transactions
         self._engine.producer = self
-        watched(self, self._engine, cluster)
+        self._engine.on_start, self._engine.on_stop = watching(self, cluster)
         self._interceptors = Interceptors(options.interceptors, self._handler) if options.interceptors else None
         self._callback = self._make_callback(options.on_delivery)
         self._last_callback = None

@@ -177,13 +177,14 @@ class BalancedConsumer(GroupConsumer):
     def _stop_timeout_s(self) -> float:
         return 2 * (self._zookeeper_options.zookeeper_connection_timeout_ms + self._cluster.socket_timeout_ms) / 1000
 
-    def _leave(self) -> None:
+    def _leave(self, wait: bool = True) -> None:
         """Delete this member's nodes in ZooKeeper; those that cannot be deleted vanish with the session."""
-        joined, self._joined = self._joined, None
+        joined, seconds = self._joined, self._leaving_s if wait else 0.0
         if joined is not None:
-            self._ending.take(partial(_leave, *joined, self._consumer_group), self._leaving_s)
+            self._ending.take(partial(_leave, *joined, self._consumer_group), seconds)
+            self._joined = None  # not before: an interrupt may come before the worker has started
         else:
-            self._ending.wait(self._leaving_s)
+            self._ending.wait(seconds)
 
     @property
     def _leaving_s(self) -> float:

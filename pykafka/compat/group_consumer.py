@@ -179,6 +179,8 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         try:
             self._enter()
             self._rebalance()
+            if not self._stopping.is_set():  # by the callback
+                self._worker = self._start_worker()
         except BaseException:
             self._running = False
             self._stopping.set()
@@ -188,8 +190,6 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
                 self._forget_positions()
                 self._leave()
             raise
-        if not self._stopping.is_set():  # by the callback
-            self._worker = self._start_worker()
         self._on_start()
 
     def stop(self) -> None:
@@ -219,8 +219,12 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
             try:
                 self._halt(self._midway)
             finally:
-                self._forget_positions()
-                self._leave()
+                try:
+                    self._forget_positions()
+                    self._leave()
+                except BaseException:  # an interrupt may have come before the worker that leaves had started
+                    self._leave(wait=False)
+                    raise
         failed = [error for error in self._worker_exceptions if isinstance(error, OffsetsNotCommitted)]
         for error in failed:
             self._worker_exceptions.remove(error)
@@ -249,8 +253,11 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         """The time that `stop()` waits for the worker (s)."""
 
     @abstractmethod
-    def _leave(self) -> None:
-        """Leave the group, so that others can take over."""
+    def _leave(self, wait: bool = True) -> None:
+        """Leave the group, so that others can take over.
+
+        :param wait: False returns at once, while a worker leaves
+        """
 
     @abstractmethod
     def _update_member_assignment(self) -> None:

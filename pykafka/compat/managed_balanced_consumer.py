@@ -176,8 +176,11 @@ class ManagedBalancedConsumer(GroupConsumer):
     def _stop_timeout_s(self) -> float:
         return 2 * self._cluster.socket_timeout_ms / 1000
 
-    def _leave(self) -> None:
-        self._member.close()
+    def _leave(self, wait: bool = True) -> None:
+        if wait:
+            self._member.close()
+        else:
+            self._member.close_soon()
         self._generation_id, self._consumer_id = -1, Name.of("")
         self._due = self._trouble_since = None
 

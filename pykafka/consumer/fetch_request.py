@@ -247,8 +247,14 @@ class FetchRequests:
 
     def _request(self, plan: Plan, step: Step) -> wire.FetchRequest:
         """Return a request that names no partition."""
+        wait_ms = longest = self._settings.max_wait_ms
+        if not plan.held_back:
+            self._short_wait_ms = SHORT_WAIT_MS
+        else:
+            wait_ms = min(longest, self._short_wait_ms)
+            self._short_wait_ms = min(self._short_wait_ms * 2, max(longest, SHORT_WAIT_MS))
         return wire.FetchRequest(
-            max_wait_ms=self._next_wait_ms(plan.held_back),
+            max_wait_ms=wait_ms,
             min_bytes=self._settings.min_bytes,
             max_bytes=plan.max_bytes,
             isolation_level=self._settings.isolation_level,
@@ -260,15 +266,6 @@ class FetchRequests:
     def last(self) -> wire.FetchRequest:
         """Return the request that ends the session."""
         return wire.FetchRequest(session_id=self.session.id, session_epoch=FINAL_EPOCH, min_bytes=0)
-
-    def _next_wait_ms(self, held_back: bool) -> int:
-        longest = self._settings.max_wait_ms
-        if not held_back:
-            self._short_wait_ms = SHORT_WAIT_MS
-            return longest
-        wait = min(longest, self._short_wait_ms)
-        self._short_wait_ms = min(self._short_wait_ms * 2, max(longest, SHORT_WAIT_MS))
-        return wait
 
 
 def _topics(named: Mapping[Key, Wanted], compares: bool) -> list[wire.FetchRequest.Topic]:

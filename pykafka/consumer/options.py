@@ -179,11 +179,6 @@ def valid_start(param: Any, name: str) -> StartRules | None:
     return param
 
 
-def valid_reset_rule(param: Any, name: str) -> Any:
-    """Return the rule that `auto_offset_reset` names."""
-    return valid_rule(param, name)
-
-
 def unpacked(topics: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return what a list holds, where it stands alone, as other clients take it: `subscribe(["a", "b"])`."""
     lone = topics[0] if len(topics) == 1 else None
@@ -466,7 +461,7 @@ class KafkaConsumerOptions(ConsumerOptions):
 
     reset: Reset = option(
         "earliest",
-        valid_reset_rule,
+        valid_rule,
         "where to begin without a committed offset, and when the offset is no longer kept: the first message, the end, an "
         "error, or the first message that is not older than a duration (KIP-1106)",
         allowed='`"earliest"`, `"latest"`, `"raise"` or `"none"`, a `timedelta` or `"by_duration:PT1H"`',

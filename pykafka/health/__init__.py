@@ -66,21 +66,11 @@ if not TYPE_CHECKING:
 _inboxes: list[deque[tuple[weakref.ref[Any], weakref.ref[BaseCluster]]]] = []
 
 
-def watched(subject: Any, engine: ConsumerEngine | ProducerEngine, cluster: BaseCluster) -> None:
-    """Register a producer or consumer with the watch for stalls from its start to its end.
-
-    :param subject: held weakly; `_view()` returns its `View`, `_is_running` whether it runs
-    :param engine: of it
-    :param cluster: of its client
-    """
-    subject._here = cluster.handler.here
-    engine.on_start, engine.on_stop = watching(subject, cluster)
-
-
 def watching(subject: Any, cluster: BaseCluster) -> tuple[Callable[[], object], Callable[[], object]]:
     """Return what to call when a producer or consumer has started, and when it has stopped: the watch then knows it.
 
-    Parameters as of `watched`.
+    :param subject: held weakly; `_view()` returns its `View`, `_is_running` whether it runs
+    :param cluster: of its client
     """
     settings = cluster.metrics_settings
     if not (settings.stall_report_ms or (settings.hold_report_ms and cluster.handler.cooperative)):

@@ -137,6 +137,11 @@ class MemberView:
             text = "the application has not polled" + self._calls.stack()
             return Reason(Why.NOT_POLLED, text, "call poll() or iterate")
         error = self._cluster.metadata_error
+        if error is None and self._calls.rebalancing_s < IDLE_S:
+            text = "the member joins its group, and asks which broker coordinates it"
+            return Reason(
+                Why.REBALANCING, text, "wait; see that the brokers which have __consumer_offsets are up if it lasts"
+            )
         text = f"the coordinator of group {self._group} is not known" + (f": {error}" if error is not None else "")
         return Reason(Why.NO_COORDINATOR, text, "see that the brokers which have __consumer_offsets are up")
 

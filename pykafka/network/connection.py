@@ -169,27 +169,25 @@ class BrokerConnection:
         if made is None:
             source = (self.source_host, int(self.source_port))
             setup = self._setup or _Setup(_PLAINTEXT)
+            settings, own = setup.settings, vars(self)
+            ssl_config = own.get("_ssl_config", settings.ssl_config)
+            wrap = own.get("_wrap_socket")  # as a program's own `__init__` may have set it
+            if wrap is not None and wrap != getattr(ssl_config, "wrap_socket", None):
+                ssl_config = _ssl_config_of(wrap)
+            if ssl_config is not settings.ssl_config:
+                settings = replace(settings, ssl_config=ssl_config)
             made = self._made = Dialer(
                 get_string(self.host),
                 int(self.port),
                 self._handler,
                 source,
-                self._own_settings(setup.settings),
+                settings,
                 setup.advertised,
                 setup.client_id,
                 setup.ranges,
                 route=setup.route,
             )
         return made
-
-    def _own_settings(self, settings: ConnectionSettings) -> ConnectionSettings:
-        """Return the settings, with TLS as a program's own `__init__` has changed it."""
-        own = vars(self)
-        ssl_config = own.get("_ssl_config", settings.ssl_config)
-        wrap = own.get("_wrap_socket")
-        if wrap is not None and wrap != getattr(ssl_config, "wrap_socket", None):
-            ssl_config = _ssl_config_of(wrap)
-        return settings if ssl_config is settings.ssl_config else replace(settings, ssl_config=ssl_config)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.address} {'connected' if self.connected else 'not connected'}>"

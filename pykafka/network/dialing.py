@@ -199,12 +199,9 @@ class Dialer:
             )
         if self._proxy is not None and self._proxy.resolves:
             return [Address(ANY_FAMILY, (self.host, self.port))]
-        return self._resolve(timeout, attempts)
-
-    def _resolve(self, timeout: float, attempts: list[Attempt]) -> list[Address]:
         started = self._handler.now()
         try:
-            addresses = self._handler.resolve(self.host, self.port, timeout=timeout, wanted=self._wanted)
+            return self._handler.resolve(self.host, self.port, timeout=timeout, wanted=self._wanted)
         except (OSError, ValueError) as error:
             self._check_wanted()
             attempts.append(self._attempt("DNS", self.address, error, started))
@@ -214,7 +211,6 @@ class Dialer:
                 f"{'the name has to be known on this machine' if self._origin else 'check the name'}{self._origin}",
                 broker=self.address,
             ) from error
-        return addresses
 
     def _attempt(self, stage: str, where: str, error: BaseException, started: float) -> Attempt:
         return Attempt(stage, where, reason_of(error), round((self._handler.now() - started) * 1000))

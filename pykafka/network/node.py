@@ -259,7 +259,7 @@ class Node:
     def _new_channel(self, name: str) -> Channel:
         return Channel(
             self._handler,
-            self._new_connection,
+            self.new_connection,
             self.versions.prepare,
             self.timeout_ms(name),
             self.versions.doubt,
@@ -274,19 +274,16 @@ class Node:
         """Return how long an answer may take on a channel (ms), where a call says nothing else."""
         return self._offsets_channel_socket_timeout_ms if name == "offsets" else self._socket_timeout_ms
 
-    def _new_connection(self) -> BrokerConnection:
-        return self.new_connection(self._handler)
-
-    def new_connection(self, handler: Handler) -> BrokerConnection:
+    def new_connection(self, handler: Handler | None = None) -> BrokerConnection:
         """Return a connection of the caller's own, not yet connected.
 
-        :param handler: supplies its sockets; heartbeats have that of native threads
+        :param handler: supplies its sockets; by default that of the client, and heartbeats have that of native threads
         """
         host, port = self._source
         connection = self._connection_class(  # with the arguments of PyKafka 2: programs replace this constructor
             self._host,
             self._port,
-            handler,
+            handler or self._handler,
             buffer_size=self._buffer_size,
             source_host=host,
             source_port=port,

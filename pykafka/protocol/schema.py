@@ -361,19 +361,16 @@ def decode_response(
     :raises CorruptResponseError: the frame is cut off, or is another message
     """
     cursor = Cursor(memoryview(frame), breathe)
-    correlation_id = _read_header(cursor, response_header_version(request_cls, version))
+    header_version = response_header_version(request_cls, version)
+    size = 4 + header_version  # with no tagged fields, as ever
+    if cursor.end < size or (header_version and cursor.buffer[4]):
+        correlation_id = ResponseHeader.read(cursor, header_version).correlation_id
+    else:
+        cursor.pos = size
+        correlation_id = int.from_bytes(cursor.buffer[:4], "big", signed=True)
     # Ignore trailing bytes, as Kafka's own client does: 0.8.2 sends some, and so does librdkafka's mock broker.
     response: Any = request_cls.response.read(cursor, version)
     return correlation_id, response
-
-
-def _read_header(cursor: Cursor, version: int) -> int:
-    """Read the header of a response; return its correlation id."""
-    size = 4 + version  # with no tagged fields, as ever
-    if cursor.end < size or (version and cursor.buffer[4]):
-        return ResponseHeader.read(cursor, version).correlation_id
-    cursor.pos = size
-    return int.from_bytes(cursor.buffer[:4], "big", signed=True)
 
 
 def read_throttle_ms(request_cls: type[Request[Any]], version: int, frame: memoryview) -> int | None:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from pykafka.exceptions import KafkaException, ResponseTimeoutError, UnsupportedVersion, error_for
+from pykafka.exceptions import KafkaException, ResponseTimeoutError, UnknownMemberId, UnsupportedVersion, error_for
 from pykafka.groups.coordinator_connection import CoordinatorConnection
 from pykafka.groups.member_epoch import EpochMembership, Event, State, Verdict, verdict
 from pykafka.metadata.internal_topics import SHARES
@@ -72,6 +72,8 @@ class ShareMember:
         self.connection = CoordinatorConnection(cluster, group, RETRY_BACKOFF_MS, listener)
         self._topics: list[str] = []
         self._sent_topics: list[str] | None = None
+        # Whether the coordinator may have this member: it is one, or an answer to its joining has not come.
+        self._may_be_member = False
         self._interval = 0.0
         self._failures = 0
         # Consecutive heartbeats without a partition for this member.
@@ -139,6 +141,7 @@ class ShareMember:
         try:
             broker = self.connection.find()
             began = self._handler.now()
+            self._may_be_member = True
             response = self._send(broker, topics if fresh else None)
             if self._stopping:
                 return None
@@ -206,6 +209,8 @@ class ShareMember:
         code = getattr(error, "ERROR_CODE", 0)
         is_member = self.membership.state is State.MEMBER
         found = verdict(code, error.retriable, is_member) if code else Verdict.MOVED
+        if found is not Verdict.MOVED:
+            self._may_be_member = False
         if found is Verdict.FENCED:
             log.warning("share group %s: %s; joining again", self.connection.group_id, error)
             self.membership.apply(Event.FENCED)
@@ -243,20 +248,21 @@ class ShareMember:
         """
         self._stopping = self.connection.closing = True
         self._wake.set()
-        joined = self.membership.state is State.MEMBER or self._sent_topics is not None
-        coordinator = self.connection.coordinator
         worker = self._worker
         if worker is not None and not worker.join(max(0.0, min(0.5, deadline - self._handler.now()))):
             self._stops_waiting = True
             worker.join(max(0.0, deadline - self._handler.now()))
         self.membership.apply(Event.LEFT)
-        if joined and coordinator is not None and not self._cluster.closed:
+        coordinator = self.connection.coordinator
+        if self._may_be_member and coordinator is not None and not self._cluster.closed:
             try:
                 if self._handler.now() >= deadline:
                     raise ResponseTimeoutError("there was no time left for it", broker=coordinator.address)
                 response = self._send(coordinator, None, deadline)
                 if response.error_code:
                     raise error_for(response.error_code, broker=coordinator.address, api="ShareGroupHeartbeat")
+            except UnknownMemberId as error:  # its join was refused, or its session has ended
+                log.info("share group %s: %s is no member: %s", self.connection.group_id, self.member_id, error)
             except KafkaException as error:
                 text = "share group %s: leaving failed, so its session has to time out: %s"
                 log.warning(text, self.connection.group_id, error)

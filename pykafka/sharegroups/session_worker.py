@@ -227,6 +227,8 @@ class SessionWorker:
 
     def _fetch(self, wanted: dict[TopicPartition, UUID], sent: dict[TopicPartition, Sent]) -> None:
         options = self._engine.options
+        if self._session.may_linger:
+            self._end_former()
         for key, id_ in wanted.items():
             self._ids[key.topic] = id_
         step = self._session.fetch(dict.fromkeys(wanted.items()))
@@ -258,6 +260,20 @@ class SessionWorker:
         self._engine.on_fetched([key for key in wanted if key not in parts or not parts[key].error_code])
         for key, part in parts.items():
             self._take(key, part, expires_at, response.acquisition_lock_timeout_ms)
+
+    def _end_former(self) -> None:
+        """End the session that was lost: a broker that has it yet would keep its records locked beside the next session."""
+        request = wire.ShareAcknowledgeRequest(
+            group_id=self._engine.options.group,
+            member_id=self._engine.member_id,
+            share_session_epoch=FINAL_EPOCH,
+            topics=[],
+        )
+        response = self.broker.call(request, self._channel)
+        self._session.may_linger = False
+        if response.error_code not in {0, ShareSessionNotFound.ERROR_CODE}:
+            error = self._error(response.error_code, response.error_message, None, "ShareAcknowledge")
+            log.info("share group %s: the lost session was not ended: %s", self._engine.options.group, error)
 
     def _take(
         self,
@@ -340,7 +356,6 @@ class SessionWorker:
         self._complete(sent, error)
         self._lose(error)
         if code in SESSION_ERRORS:
-            self.broker.drop_channel(self._channel)  # at its end the broker releases what the session had
             log.info("share group %s: %s; another session begins", self._engine.options.group, error)
             return False
         self._engine.on_leader_lost(self, list(self.wanted), error)
@@ -350,10 +365,11 @@ class SessionWorker:
             self._engine.failed(error)
         return False
 
-    def _error(self, code: int, message: str | None, key: TopicPartition, api: str) -> KafkaException | None:
+    def _error(self, code: int, message: str | None, key: TopicPartition | None, api: str) -> KafkaException | None:
         if not code:
             return None
-        return error_for(code, message, broker=self.broker.address, topic=key.topic, partition=key.partition, api=api)
+        where = {} if key is None else key._asdict()
+        return error_for(code, message, broker=self.broker.address, api=api, **where)
 
 
 def _topics(
@@ -392,6 +408,8 @@ class ShareSession(Generic[P]):
     def __init__(self) -> None:
         self._epoch = FIRST_EPOCH
         self._known: dict[P, None] = {}
+        #: Whether the broker may have a lost session yet, for which no request has ended it.
+        self.may_linger = False
 
     @property
     def is_open(self) -> bool:
@@ -418,6 +436,7 @@ class ShareSession(Generic[P]):
 
     def failed(self) -> None:
         """Start a new session: this one is over, or it is not known whether a request reached the broker."""
+        self.may_linger = self.may_linger or self.is_open
         self._epoch = FIRST_EPOCH
         self._known = {}
 

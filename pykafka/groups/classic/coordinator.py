@@ -570,16 +570,29 @@ class AbstractCoordinator(ABC):
         :param timeout_ms: how long leaving may take; by default 5,000
         :param leave_group: whether to tell the coordinator (KIP-1092); None: unless the member is static
         """
-        nothing = self.membership.state is State.UNJOINED and not self.membership.member_id and self.sender.has_ended
-        if nothing and not self.connection.closing:
-            self._ending.wait()  # an earlier `close` may have been cut off while the member left
+        self._begin_close(timeout_ms, leave_group, None)
+
+    def close_soon(self) -> None:
+        """Close without a wait, after a `close` that was cut off, perhaps before the member began to leave."""
+        self._begin_close(None, None, 0.0)
+
+    def _begin_close(self, timeout_ms: int | None, leave_group: bool | None, seconds: float | None) -> None:
+        if self._has_left and not self.connection.closing:
+            self._ending.wait(seconds)  # an earlier `close` may have been cut off while the member left
             return
         self.connection.closing = True
         leaves = self._static_member is None if leave_group is None else leave_group
-        self._ending.take(partial(self._close, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms, leaves))
+        self._ending.take(partial(self._close, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms, leaves), seconds)
+
+    @property
+    def _has_left(self) -> bool:
+        state = self.membership.state
+        return state is State.UNJOINED and not self.membership.member_id and self.sender.has_ended
 
     def _close(self, timeout_ms: int, leaves: bool) -> None:
         try:
+            if self._has_left:  # by an earlier call, which was cut off
+                return
             self.sender.stop()
             leaves = self._learn_member_id(timeout_ms, leaves)
             member_id, instance_id = self.membership.member_id, self.config["group_instance_id"]

@@ -104,6 +104,8 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
         #: The join that the application wants; the thread's is that of `_joined`.
         self.joins = 0
         self._joined = 0
+        #: Whether the answer to a request to join is due.
+        self.is_joining = False
         self.answer: Answer | None = None
         self.reports: deque[Report] = deque()
         self._view = CoordinatorView()
@@ -189,6 +191,7 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
         super()._after_fork()
         self.reports.clear()
         self.answer = None
+        self.is_joining = False
 
     # -- the thread's side -------------------------------------------------------------------------------------------
 
@@ -207,6 +210,7 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
         join, subscription, owned = self.joins, self.subscription, self.owned
         joins = self.membership.state is not State.MEMBER
         self._hurried = False
+        self.is_joining = joins
         self.heartbeat.sent_heartbeat()
         request = _request(target, self.membership.member_id, self.membership.epoch)
         view = CoordinatorView() if joins else self._view
@@ -226,9 +230,11 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
                 self._refused(target, join, response)
             else:
                 self._answered(join, subscription, owned, response)
+            self.is_joining = False
 
         def failed(error: KafkaException) -> None:
             self._may_be_known |= joins
+            self.is_joining = False
             self._failed(target, error, join)
 
         return Call(request, target.version, self._timeout(target), answered, failed)

@@ -484,14 +484,18 @@ class ConsumerGroupMembership(PolledMembership):
         self._ending.take(partial(self._close, self.heartbeats, within_ms, leave_group))
 
     def _close(self, heartbeats: ConsumerGroupHeartbeats, timeout_ms: int, leave_group: bool | None) -> None:
+        deadline = self._handler.now() + timeout_ms / 1000
         try:
+            # Over two connections the broker may take the request to leave first, and then have a member that is gone.
+            while heartbeats.is_joining and self._handler.now() < deadline - timeout_ms / 2000:
+                self._handler.sleep(POLL_LOCK_INTERVAL_S)
             target = heartbeats.target
             heartbeats.stop()
             if target is not None and heartbeats.may_be_member:
                 request = heartbeats.leaving(target, leave_group)
                 leave = partial(self._leave_once, request, target.version)
                 if request is not None:
-                    self.connection.leave_by(leave, self.member_id, timeout_ms)
+                    self.connection.leave_by(leave, self.member_id, self.connection.left_ms(deadline))
             self.connection.drop_connection()
             self.connection.coordinator = None
         finally:

@@ -115,6 +115,27 @@ def test_a_rebalance_that_lasts_is_a_problem(concurrency: Concurrency, listened:
         assert reader.join(30)
 
 
+@pytest.mark.later("asyncio")
+def test_a_coordinator_that_was_just_asked_for_is_no_problem(concurrency: Concurrency) -> None:
+    """Each member that joined was not ready by that for a moment, and its brokers were to be looked at."""
+    group = f"g-{uuid.uuid4().hex}"
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, **concurrency()) as client,
+        client.consumer("t", group=group) as consumer,
+    ):
+        handler = client.cluster.handler
+        cluster.inject_errors("FindCoordinator", *[15] * 1000)  # COORDINATOR_NOT_AVAILABLE
+        reader = handler.spawn(consumer.poll, 1, timeout=2.5)
+        handler.sleep(0.3)
+        assert consumer.explain(0).of(f"group {group}").why is Why.REBALANCING
+        assert consumer.health().ready
+        until(handler, lambda: consumer.explain(0).of(f"group {group}").why is Why.NO_COORDINATOR, 3)
+        assert not consumer.health().ready
+        assert reader.join(30)
+        cluster.clear_errors("FindCoordinator")
+
+
 def test_a_topic_that_may_not_be_read_is_named(concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         EmbeddedCluster(brokers=1, topics={"open": 1, "shut": 1}) as cluster,

@@ -12,9 +12,11 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.exceptions import KafkaException
+from tests.brokers import KafkaCluster
 from tests.integration.groups.test_consumer_groups import Consumer, Readers
 from tests.support.features import kafka_since
 from tests.support.inside import membership_of
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
 
@@ -112,6 +114,61 @@ def test_a_static_member_comes_back_to_its_partitions(readers: Readers, protocol
     readers.consumers.remove(again)
     again.close(leave_group=True)
     readers.until(lambda: len(one.assignment()) == 6)
+
+
+@pytest.mark.needs("static")
+@pytest.mark.parametrize("static", [True, False], ids=["static", "dynamic"])
+@pytest.mark.parametrize("leave_group", [True, False])
+@pytest.mark.later("greenlets-True-static", "greenlets-False-dynamic")
+def test_a_member_that_closes_while_its_first_join_waits_leaves_or_stays(
+    readers: Readers, static: bool, leave_group: bool
+) -> None:
+    """The coordinator holds the answer back until the other member, which does not poll, has joined again."""
+    one = readers.join()
+    divided(readers)
+    two = readers.join(group_instance_id=instance() if static else None)
+    polling = readers.client.cluster.handler.spawn(two.poll, 1, 30.0, name="polls")
+    until(readers.client.cluster.handler, lambda: members(readers) == 2 and membership_of(two).pending_join.sent)
+    two.close(leave_group=leave_group)
+    readers.consumers.remove(two)
+    assert polling.join(5)
+    assert members(readers) == 2 - leave_group
+    readers.until(lambda: len(one.assignment()) == 6 and members(readers) == 1)
+    divided(readers)
+
+
+@pytest.mark.needs("assigning")
+@pytest.mark.parametrize("static", [True, False], ids=["static", "dynamic"])
+@pytest.mark.parametrize("leave_group", [True, False])
+@pytest.mark.later("greenlets-True-static", "greenlets-False-dynamic")
+def test_a_member_that_closes_before_the_answer_to_its_first_heartbeat_leaves_or_stays(
+    readers: Readers, kafka: KafkaCluster, static: bool, leave_group: bool
+) -> None:
+    """The broker gets the heartbeat that joins and the one that leaves at the same time."""
+    one = readers.join(protocol="consumer")
+    divided(readers)
+    handler = readers.client.cluster.handler
+    two = readers.join(protocol="consumer", group_instance_id=instance() if static else None)
+    (broker,) = kafka.broker_ids
+    kafka.pause(broker)
+    try:
+        polling = handler.spawn(two.poll, 1, 30.0, name="polls")
+        until(handler, lambda: membership_of(two).heartbeats.target and not membership_of(two).heartbeats.has_ended)
+        handler.sleep(0.3)
+        closing = handler.spawn(two.close, leave_group=leave_group)
+        handler.sleep(0.3)
+    finally:
+        kafka.resume(broker)
+    assert closing.join(20)
+    assert closing.error is None
+    assert polling.join(5)
+    readers.consumers.remove(two)
+    if leave_group:
+        readers.until(lambda: members(readers) == 1)
+        for _ in range(20):
+            readers.turn()
+        assert len(one.assignment()) == 6
+    assert members(readers) == 2 - leave_group
 
 
 def test_leave_group_is_a_bool(readers: Readers) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.exceptions import InvalidShareSessionEpoch
+from pykafka.exceptions import InvalidShareSessionEpoch, SocketDisconnectedError
 from pykafka.protocol import wire
 from pykafka.sharegroups.acquired_records import Acknowledged
 from tests.brokers import KafkaCluster
@@ -40,6 +40,23 @@ def test_a_lost_session_is_told_and_another_begins(client: KafkaClient) -> None:
 
 
 @pytest.mark.on_asyncio
+@pytest.mark.later("greenlets")
+def test_records_of_a_lost_session_come_again_though_the_broker_still_has_its_connection(client: KafkaClient) -> None:
+    """A broker that gets the next session first keeps the records of the lost one locked, for 30 s."""
+    topic = filled(client, 5)
+    with client.share_consumer(topic, group=new_group(client), acknowledgement="explicit") as consumer:
+        found = taken(consumer, 5)
+        (session,) = engine_of(consumer)._sessions.values()
+        session._lose(SocketDisconnectedError("cut off"))
+        session._channel += "-next"
+        assert not found[0].ack()
+        again = taken(consumer, 5)
+        assert [record.delivery_count for record in again] == [2] * 5
+        assert all(record.ack() for record in again)
+        assert set(consumer.commit().values()) == {None}
+
+
+@pytest.mark.on_asyncio
 def test_a_member_whose_group_was_deleted_joins_again(client: KafkaClient, caplog: pytest.LogCaptureFixture) -> None:
     topic, group = filled(client, 5), new_group(client)
     with client.share_consumer(topic, group=group) as consumer:
@@ -57,6 +74,31 @@ def test_a_member_whose_group_was_deleted_joins_again(client: KafkaClient, caplo
             return consumer.assignment() and client.admin.describe_groups(group)[group].members
 
         until(client.cluster.handler, is_back, 30)
+
+
+@pytest.mark.later("greenlets")
+def test_a_member_that_closes_before_the_answer_to_its_first_heartbeat_leaves(
+    client: KafkaClient, kafka: KafkaCluster
+) -> None:
+    """It did not leave, and had partitions until its session ended."""
+    topic, group = filled(client, 5), new_group(client)
+    client.cluster.get_group_coordinator(group)
+    handler = client.cluster.handler
+    consumer = client.share_consumer(topic, group=group)
+    (broker,) = kafka.broker_ids
+    kafka.pause(broker)
+    try:
+        polling = handler.spawn(consumer.poll, timeout=30, name="polls")
+        handler.sleep(0.5)
+        closing = handler.spawn(consumer.close)
+        handler.sleep(0.5)
+    finally:
+        kafka.resume(broker)
+    assert closing.join(20)
+    assert closing.error is None
+    assert polling.join(5)
+    handler.sleep(0.5)
+    assert not client.admin.describe_groups(group)[group].members
 
 
 def test_leader_and_coordinator_are_killed() -> None:

@@ -19,6 +19,7 @@ def test_after_a_failure_another_one_begins() -> None:
     session.fetch(["a"])
     session.failed()
     assert not session.is_open
+    assert session.may_linger
     assert session.fetch(["a"]) == (0, ["a"], [])
 
 
