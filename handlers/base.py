@@ -98,7 +98,7 @@ class LockType(RLockType, Protocol):
 
     `acquire(timeout=s)` returns False when the lock does not come free in time; without a timeout it waits for ever. Any
     worker may release the lock; `release()` of a free lock raises RuntimeError. Taking a free lock executes no Python code, so
-    Ctrl-C cannot come between taking it and entering the `with` block that releases it.
+    Ctrl-C cannot come between taking it and entering the `with` block that releases it; on 3.14 see `GAP_BEFORE_WITH`.
     """
 
     def locked(self) -> bool: ...

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pykafka.handlers import Handler
+from pykafka.handlers.base import GAP_BEFORE_WITH
 
 #: Within how long of its deadline a wait must end on a busy machine (s).
 SLACK = 1.5
@@ -82,7 +83,10 @@ def test_taking_a_lock_is_no_step_of_python(handler: Handler) -> None:
             lock.acquire()
     finally:
         sys.setprofile(None)
-    assert steps == []
+    if GAP_BEFORE_WITH and handler.name != "asyncio":  # tests/unit/handlers/test_entering.py interrupts these
+        assert [step.rpartition(".")[2] for step in steps] == ["__enter__", "enter"]
+    else:
+        assert steps == []
 
 
 def test_rlock_is_reentrant_and_excludes(handler: Handler) -> None:
