@@ -1,4 +1,4 @@
-"""What each shop sells in ten minutes: reads orders (Avro) from a topic, writes the sums to a topic and to Parquet."""
+"""A job that sums up what each shop sells in ten minutes: Avro orders from a topic, sums to a topic and to Parquet."""
 
 from __future__ import annotations
 

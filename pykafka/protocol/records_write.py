@@ -214,7 +214,7 @@ class RecordBatchBuilder:
         return index
 
     def leave_out_headers(self) -> None:
-        """Have formats before 2, which know no headers, leave them out instead of raising."""
+        """Leave headers out of formats before 2, which know none, instead of raising."""
         self.with_headers = 0
 
     def view(self) -> memoryview:

@@ -126,7 +126,7 @@ def test_each_way_to_produce(client: KafkaClient, telemetry: Telemetry, topic: s
 
 
 def test_errors_end_spans(client: KafkaClient, cluster: EmbeddedCluster, telemetry: Telemetry, topic: str) -> None:
-    """What a broker refuses, what does not fit, and what the serializer fails at."""
+    """A broker refuses, a message does not fit, a serializer fails: each span ends with its error."""
     telemetry.instrument(client)
     old_topic = client.topics[topic]
     with old_topic.get_sync_producer(max_retries=0, max_request_size=2000) as producer:
