@@ -61,6 +61,7 @@ GROUPS = [
         "balanced_fork",
         "commit_order",
         "commits",
+        "interrupted_joins",
         "lost_membership",
         "managed",
         "migration",

@@ -276,9 +276,13 @@ class Assignment(ABC):
         if not added:
             return
         self.added = (self.added - added.keys()) | (added.keys() & set(new))
-        self._add(added)
-        if self.running:
-            self.start_lookup.begin(zip(added.values(), repeat(None), strict=False))
+        try:
+            self._add(added)
+            if self.running:
+                self.start_lookup.begin(zip(added.values(), repeat(None), strict=False))
+        except BaseException:  # an interrupt: no worker would look for their starts
+            self.give_up(added)
+            raise
 
     def give_up(self, keys: Iterable[TopicPartition]) -> None:
         """Stop reading partitions, and drop their buffered records; return at once."""

@@ -252,10 +252,14 @@ class AbstractCoordinator(ABC):
                     if member.group_instance_id is not None:
                         self.instance_ids[member.member_id] = member.group_instance_id
                 self._assignments = self._perform_assignment(joined.leader, joined.protocol_name or "", members)
-        assignment = self.sync(self._assignments, deadline)
-        self._on_join_complete(
-            self.membership.generation_id, self.membership.member_id, self.membership.protocol, assignment
-        )
+        try:
+            assignment = self.sync(self._assignments, deadline)
+            self._on_join_complete(
+                self.membership.generation_id, self.membership.member_id, self.membership.protocol, assignment
+            )
+        except BaseException:  # an interrupt, or an assignor's error: this member has not taken its assignment
+            self.request_rejoin()
+            raise
 
     def join(self, deadline: float | None = None) -> wire.JoinGroupResponse:
         """Join once, and return the response, in which the leader finds all members; call `sync` next.

@@ -344,11 +344,11 @@ class ConsumerGroupMembership(PolledMembership):
             left_ms = 0
         target = self._target_at(self.connection.find(left_ms))
         if self._is_out:
-            self._is_out = False
             self._join_started = self._handler.now()
             self.heartbeats.join()
             log.info("group %s: joining as %s", self.group_id, self.member_id)
         self.heartbeats.set_target(target)
+        self._is_out = False  # not before: after an interrupt the next call joins
 
     def _target_at(self, broker: Node) -> ConsumerGroupTarget:
         config, subscription = self.config, self._subscription
