@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion, error_for
 from pykafka.groups.coordinator_connection import CoordinatorConnection
-from pykafka.groups.options import CONSUMER, Facts, assignor_for, check_pattern, choose
+from pykafka.groups.options import (
+    CONSUMER,
+    CONSUMER_GROUP_HEARTBEAT,
+    READY_SINCE,
+    Facts,
+    assignor_for,
+    check_pattern,
+    choose,
+    classic_option,
+)
 from pykafka.groups.subscription import TOPICS_POLL_INTERVAL_S, Subscription
 from pykafka.protocol import wire
 
@@ -18,11 +27,8 @@ if TYPE_CHECKING:
     from pykafka.groups.subscription import Topics
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
-    from pykafka.protocol.schema import Request, Response
 
 log = logging.getLogger(__name__)
-
-R = TypeVar("R", bound="Response")
 
 #: Makes a membership, from a protocol, the cluster, hooks, identity and configs.
 Make = Callable[..., "GroupMembership"]
@@ -160,11 +166,8 @@ class AutoMembership:
 
     @property
     def _must_be_consumer(self) -> bool:
-        return choose(self._configs["assignor"], self._by_pattern, Facts(False))[0] == CONSUMER
-
-    @property
-    def _by_pattern(self) -> bool:
-        return self._topics is not None and Subscription(self._topics).broker_pattern is not None
+        by_pattern = self._topics is not None and Subscription(self._topics).broker_pattern is not None
+        return choose(self._configs["assignor"], by_pattern, Facts(False))[0] == CONSUMER
 
     def _choose(self, deadline: float | None) -> GroupMembership | None:
         """Return the membership of the protocol that fits; None if the deadline came first."""
@@ -187,7 +190,8 @@ class AutoMembership:
                 text = "group %s: the coordinator cannot be asked: %s; trying again"
                 self._cluster.limiter.warn(log, connection.group_id, text, connection.group_id, error)
                 connection.pause(failures, deadline)
-        protocol, why = choose(self._configs["assignor"], self._by_pattern, facts)
+        by_pattern = Subscription(topics).broker_pattern is not None
+        protocol, why = choose(self._configs["assignor"], by_pattern, facts)
         log.info("group %s: takes part by the %s protocol: %s", connection.group_id, protocol, why)
         self._refused = ""
         configs = {**self._configs, "assignor": assignor_for(protocol, self._configs["assignor"]), "chosen": True}
@@ -204,27 +208,23 @@ class AutoMembership:
 
         :raises KafkaException: it cannot be asked
         """
-        group = self._connection.group_id
         if not coordinator.has(wire.JoinGroupRequest):
             return Facts(False, keeps_groups=False)
-        if not (
-            coordinator.has(wire.ConsumerGroupHeartbeatRequest) and coordinator.has(wire.ConsumerGroupDescribeRequest)
+        ranges, connection = coordinator.versions.found or {}, self._connection
+        option = classic_option(self._configs)
+        if (
+            option
+            or ranges.get(CONSUMER_GROUP_HEARTBEAT, (0, 0))[1] < READY_SINCE
+            or wire.DescribeGroupsRequest.api_key not in ranges
         ):
-            return Facts(False)
-        request = wire.ConsumerGroupDescribeRequest(group_ids=[group])
-        (described,) = self._ask(request, coordinator, deadline).groups
-        if not described.error_code:
-            return Facts(True, refused=self._refused)
-        address = coordinator.address
-        error = error_for(described.error_code, described.error_message, broker=address, api="ConsumerGroupDescribe")
-        if isinstance(error, UnsupportedVersion):
-            return Facts(False)
-        if not isinstance(error, GroupIdNotFound):
-            raise error
-        classic = self._ask(wire.DescribeGroupsRequest(groups=[group]), coordinator, deadline).groups[0]
-        if classic.error_code and classic.error_code != GroupIdNotFound.ERROR_CODE:
-            raise error_for(classic.error_code, classic.error_message, broker=address, api="DescribeGroups")
-        return Facts(True, classic.group_state not in WITHOUT_MEMBERS, self._refused)
+            return Facts(False, classic_option=option)
 
-    def _ask(self, request: Request[R], coordinator: Node, deadline: float | None) -> R:
-        return self._connection.call(request, coordinator, deadline, is_needed=lambda: not self._connection.closing)
+        def is_needed() -> bool:
+            return not connection.closing
+
+        # ConsumerGroupDescribe would need the right to see the topics of all other members.
+        request = wire.DescribeGroupsRequest(groups=[connection.group_id])
+        (group,) = connection.call(request, coordinator, deadline, is_needed=is_needed).groups
+        if group.error_code and group.error_code != GroupIdNotFound.ERROR_CODE:
+            raise error_for(group.error_code, group.error_message, broker=coordinator.address, api="DescribeGroups")
+        return Facts(True, group.group_state not in WITHOUT_MEMBERS, self._refused)
