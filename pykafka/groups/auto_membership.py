@@ -34,6 +34,9 @@ log = logging.getLogger(__name__)
 Make = Callable[..., "GroupMembership"]
 #: The states of groups of the classic protocol that have no members.
 WITHOUT_MEMBERS = frozenset({"", "Dead", "Empty"})
+#: How long a call waits at least for the coordinator's answer about the group (s), also one whose time is up: a program that
+#: only makes calls without a wait has to get it, and needs it once.
+ASK_S = 1.0
 
 
 class AutoMembership:
@@ -224,6 +227,8 @@ class AutoMembership:
 
         # ConsumerGroupDescribe would need the right to see the topics of all other members.
         request = wire.DescribeGroupsRequest(groups=[connection.group_id])
+        if deadline is not None:
+            deadline = max(deadline, self._cluster.handler.now() + ASK_S)
         (group,) = connection.call(request, coordinator, deadline, is_needed=is_needed).groups
         if group.error_code and group.error_code != GroupIdNotFound.ERROR_CODE:
             raise error_for(group.error_code, group.error_message, broker=coordinator.address, api="DescribeGroups")

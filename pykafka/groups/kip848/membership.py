@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 import weakref
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -146,14 +146,22 @@ class ConsumerGroupMembership(PolledMembership):
 
     def _new_heartbeats(self) -> ConsumerGroupHeartbeats:
         heartbeats = ConsumerGroupHeartbeats(
-            self._handler, self.member_id, self.activity, self.config["max_poll_interval_ms"], self._set_changed
+            self._handler, self.member_id, self.activity, self.config["max_poll_interval_ms"], self._notifier()
         )
         heartbeats.hooks = weakref.ref(self._hooks)
         heartbeats.listener = self.identity.listener
         return heartbeats
 
-    def _set_changed(self) -> None:
-        self.changed.set()  # of this process: a fork makes another event
+    def _notifier(self) -> Callable[[], object]:
+        # weak, as the heartbeat thread holds it: a consumer that the application has dropped has to leave its group
+        reference = weakref.ref(self)
+
+        def notify() -> None:
+            membership = reference()
+            if membership is not None:
+                membership.changed.set()  # of this process: a fork makes another event
+
+        return notify
 
     def _after_fork(self) -> None:
         # The member is the parent's; this process has to become one of its own.
