@@ -200,10 +200,12 @@ class SubscriberOptions(MemberOptions):
         partial(one_of, PROTOCOLS),
         'how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, in which the broker '
         'assigns (KIP-848; Kafka 4.0 and later); "zookeeper", by which members agree through ZooKeeper (for brokers before '
-        '0.9); "auto" takes "consumer" if brokers and group permit it, and "zookeeper" if brokers keep no groups',
+        '0.9); "auto" takes "consumer" if brokers, group and options permit it, and "zookeeper" if brokers keep no groups',
         allowed='`"classic"`, `"consumer"`, `"zookeeper"`, `"auto"`',
         costs='With `"consumer"`, partitions that stay are read on in each rebalance, and the listener gets differences alone; '
-        "session and heartbeat interval are the group's settings at the broker, and those given here count for nothing.",
+        "session and heartbeat interval are the group's settings at the broker, and those given here count for nothing. "
+        '`"auto"` asks the coordinator once more before it joins, and takes `"classic"` if you set one of these, or '
+        "`group_instance_id`.",
         other=("group.protocol",),
     )
     assignor: AssignorLike | None = option(
