@@ -18,7 +18,6 @@ from pykafka.kafkaconsumer import KafkaConsumer
 from tests.brokers import KafkaCluster
 from tests.integration.groups.test_consumer_groups import Readers
 from tests.support.inside import engine_of, listener_of
-from tests.support.protocols import quick_member
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.on_asyncio, pytest.mark.needs("groups"), pytest.mark.timeout(100)]
@@ -286,7 +285,7 @@ def test_parallel_work_idles_only_once_it_has_its_share(readers: Readers) -> Non
     other = readers.join(protocol="classic")
     readers.shared(6)
     handled: list[Any] = []
-    with readers.client.consumer(*readers.topics, group=readers.group, **quick_member({})) as one:
+    with readers.client.consumer(*readers.topics, group=readers.group, heartbeat_interval_ms=200) as one:
         with one.parallel(handled.append, workers=4, idle_timeout=0.5) as run:
             handler.sleep(1.5)  # `other` makes no call, and so holds the join up
             assert run.running
@@ -300,7 +299,7 @@ def test_stop_ends_parallel_work_that_joins(readers: Readers) -> None:
     handler = readers.client.cluster.handler
     readers.join(protocol="classic")
     readers.shared(6)
-    with readers.client.consumer(*readers.topics, group=readers.group, **quick_member({})) as one:
+    with readers.client.consumer(*readers.topics, group=readers.group, heartbeat_interval_ms=200) as one:
         with one.parallel(print, workers=4) as run:
             handler.sleep(0.7)
             began = handler.now()

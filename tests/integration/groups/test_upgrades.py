@@ -61,10 +61,9 @@ class Ours:
         return {key.partition for key in self.consumer.assignment()}
 
     @property
-    def kind(self) -> type[Any] | None:
+    def kind(self) -> type[Any]:
         """The class of the membership that "auto" has chosen."""
-        chosen = membership_of(self.consumer).chosen
-        return None if chosen is None else type(chosen)
+        return type(membership_of(self.consumer))
 
     def _read(self) -> None:
         with self.consumer:
@@ -142,7 +141,7 @@ def fleet(client: KafkaClient, kafka: KafkaCluster) -> Iterator[Fleet]:
     made.stop()
 
 
-def kinds(fleet: Fleet) -> set[type[Any] | None]:
+def kinds(fleet: Fleet) -> set[type[Any]]:
     return {member.kind for member in fleet.members}
 
 
@@ -200,7 +199,7 @@ def test_options_of_the_classic_protocol_keep_it(
     topic = create_topic(client, 1).name
     with client.consumer(topic, group=topic, **options) as consumer:
         until(client.cluster.handler, lambda: consumer.poll(timeout=0.1) or consumer.assignment())
-        assert type(membership_of(consumer).chosen) is ClassicMembership
+        assert type(membership_of(consumer)) is ClassicMembership
     assert why in caplog.text
 
 
