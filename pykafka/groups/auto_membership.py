@@ -199,6 +199,9 @@ class AutoMembership:
         self._refused = ""
         configs = {**self._configs, "assignor": assignor_for(protocol, self._configs["assignor"]), "chosen": True}
         made = self._make(protocol, self._cluster, self._hooks, self.identity, **configs)
+        its_connection: CoordinatorConnection | None = getattr(made, "connection", None)
+        if its_connection is not None:  # it need not ask for the coordinator again
+            its_connection.coordinator = connection.coordinator
         made.subscribe(topics)
         if self._topics is None:  # `leave` has come between
             made.leave()
