@@ -19,10 +19,10 @@ import gevent
 from gevent.pool import Pool
 from gevent.pywsgi import WSGIServer
 
-from pykafka import KafkaClient, KafkaException, Topic
+from pykafka import KafkaClient, KafkaException
 
-#: A stream without events sends a sign of life this often (ms), by which proxies and this server notice a closed peer.
-KEEP_ALIVE_MS = 5_000
+#: A stream without events sends a sign of life this often (s), by which proxies and this server notice a closed peer.
+KEEP_ALIVE_S = 5.0
 MAX_BODY_BYTES = 512 * 1024
 MAX_CONNECTIONS = 1000
 #: How long streams may take to end when the server stops (s).
@@ -32,13 +32,14 @@ STOP_TIMEOUT_S = 1.0
 class Application:
     """The WSGI application over one topic.
 
+    :param client: of the cluster
     :param topic: the topic of all requests and events
     """
 
-    def __init__(self, topic: Topic) -> None:
+    def __init__(self, client: KafkaClient, topic: str) -> None:
+        self.client = client
         self.topic = topic
-        # One producer for all requests. It waits for the acknowledgement, so 201 means that Kafka has the message.
-        self.producer = topic.get_sync_producer(required_acks=-1)
+        self.producer = client.producer()  # one for all requests
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer one request."""
@@ -59,18 +60,19 @@ class Application:
         if len(body) > MAX_BODY_BYTES:
             return "413 Content Too Large", f"at most {MAX_BODY_BYTES} bytes\n"
         try:
-            message = self.producer.produce(body)
+            # It waits for the acknowledgement, so 201 means that Kafka has the message.
+            delivery = self.producer.produce(self.topic, body).get()
         except KafkaException as error:
             return "503 Service Unavailable", f"{error}\n"
-        return "201 Created", f"partition {message.partition_id}, offset {message.offset}\n"
+        return "201 Created", f"partition {delivery.partition}, offset {delivery.offset}\n"
 
     def events(self) -> Iterator[bytes]:
         """Yield new messages until the listener disconnects: the server then closes this generator."""
-        with self.topic.get_simple_consumer(auto_offset_reset="latest", consumer_timeout_ms=KEEP_ALIVE_MS) as consumer:
+        with self.client.consumer(self.topic, auto_offset_reset="latest") as consumer:
             yield b": listening\n\n"
             while True:
-                message = consumer.consume()
-                yield b": still here\n\n" if message is None else as_event(message.value or b"")
+                record = consumer.one(KEEP_ALIVE_S)
+                yield b": still here\n\n" if record is None else as_event(record.value or b"")
 
 
 def as_event(value: bytes) -> bytes:
@@ -86,7 +88,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8000, help="0 takes any that is free")
     options = parser.parse_args()
     with KafkaClient(options.hosts, use_greenlets=True) as client:
-        application = Application(client.topics[options.topic])
+        application = Application(client, options.topic)
         # A pool, so that stop() ends the streams as well; without one, gevent leaves running requests alone.
         pool = Pool(MAX_CONNECTIONS)
         server = WSGIServer(("127.0.0.1", options.port), application, spawn=pool, log=None)

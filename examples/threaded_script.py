@@ -1,4 +1,4 @@
-"""A script on threads: produce with delivery reports, then consume as a group and commit.
+"""A script on threads: produce with a callback for each delivery, then consume and commit for a group.
 
     python -m examples.threaded_script --hosts 127.0.0.1:9092 --topic numbers --count 1000
 
@@ -11,43 +11,42 @@ import argparse
 import signal
 import sys
 
-from pykafka import CompressionType, KafkaClient, KafkaException, OffsetType, Topic, hashing_partitioner
+from pykafka import Delivery, KafkaClient, KafkaException, TopicPartition
 
-#: How long to wait for a delivery report (s), and for another message (ms).
-REPORT_TIMEOUT_S, MESSAGE_TIMEOUT_MS = 30.0, 2_000
+#: How long to wait for another message (ms).
+MESSAGE_TIMEOUT_MS = 2_000
 COMMIT_EVERY = 500
 
 
-def produce(topic: Topic, count: int) -> int:
+def produce(client: KafkaClient, topic: str, count: int) -> int:
     """Produce numbers, the even and the odd ones in order each; return the number of failures."""
     failed = 0
-    with topic.get_producer(
-        partitioner=hashing_partitioner, compression=CompressionType.ZSTD, delivery_reports=True, linger_ms=20
-    ) as producer:
+
+    def report(error: KafkaException | None, delivery: Delivery[bytes, bytes]) -> None:
+        nonlocal failed
+        if error is not None:
+            failed += 1
+            print(f"not delivered: {delivery.value!r}: {error}", file=sys.stderr)
+
+    with client.producer(compression="zstd", on_delivery=report, linger_ms=20) as producer:
         for number in range(count):
-            producer.produce(str(number).encode(), partition_key=b"odd" if number % 2 else b"even")
-        for _ in range(count):
-            # The producing thread gets its own reports: each thread asks for them.
-            message, error = producer.get_delivery_report(timeout=REPORT_TIMEOUT_S)
-            if error is not None:
-                failed += 1
-                print(f"not delivered: {message.value!r}: {error}", file=sys.stderr)
-    return failed
+            producer.produce(topic, str(number).encode(), key=b"odd" if number % 2 else b"even")
+    return failed  # the end of the block has waited for all reports
 
 
-def consume(topic: Topic, group: str) -> int:
+def consume(client: KafkaClient, topic: str, group: str) -> int:
     """Consume the messages that are new to the group, until no more arrive; return their number."""
     count = 0
-    with topic.get_simple_consumer(
-        consumer_group=group, auto_offset_reset=OffsetType.EARLIEST, consumer_timeout_ms=MESSAGE_TIMEOUT_MS
-    ) as consumer:
-        for message in consumer:
+    with client.consumer(group=group, consumer_timeout_ms=MESSAGE_TIMEOUT_MS) as consumer:
+        # All partitions: this script shares them with no other member. The group has its offsets.
+        consumer.assign(TopicPartition(topic, number) for number in client.topics[topic].partitions)
+        for record in consumer:
             count += 1
             if count % COMMIT_EVERY == 0:
-                print(f"partition {message.partition_id}, offset {message.offset}: {message.value!r}")
-                consumer.commit_offsets()
+                print(f"partition {record.partition}, offset {record.offset}: {record.value!r}")
+                consumer.commit()
         # The commit follows the work: after a crash, the group gets the message again.
-        consumer.commit_offsets()
+        consumer.commit()
     return count
 
 
@@ -63,10 +62,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         with KafkaClient(options.hosts) as client:
-            topic = client.topics[options.topic]
-            failed = produce(topic, options.count)
+            failed = produce(client, options.topic, options.count)
             print(f"produced {options.count - failed} messages, {failed} failed")
-            print(f"consumed {consume(topic, options.group)} messages")
+            print(f"consumed {consume(client, options.topic, options.group)} messages")
     except KafkaException as error:
         print(f"threaded_script: {error}", file=sys.stderr)
         return 1

@@ -13,50 +13,37 @@ monkey.patch_all()
 
 import argparse  # noqa: E402
 import hashlib  # noqa: E402
-import itertools  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
 
 import gevent  # noqa: E402
-from gevent.pool import Pool  # noqa: E402
 
-from pykafka import KafkaClient, KafkaException, Message, OffsetType, Producer, Topic  # noqa: E402
+from pykafka import KafkaClient, KafkaException, Record  # noqa: E402
 
-#: Jobs per batch; their offsets are committed together.
-CHUNK = 200
-IDLE_MS = 500
+#: If no job comes for so long (s), there are none left.
+IDLE_S = 2.0
 
 
-def work(producer: Producer, job: Message) -> None:
-    """Do one job, and wait for the acknowledgement of its result. A patched sleep stands for the job's I/O."""
-    time.sleep(0.01)
-    value = job.value or b""
-    producer.produce(value + b" " + hashlib.sha256(value).hexdigest()[:8].encode(), partition_key=job.partition_key)
-
-
-def run(jobs: Topic, results: Topic, group: str, size: int, until_idle: bool) -> int:
+def run(client: KafkaClient, options: argparse.Namespace) -> int:
     """Work until a signal, or until no more jobs arrive; return the number of finished jobs."""
-    pool, done = Pool(size), 0
-    with (
-        results.get_sync_producer(required_acks=-1) as producer,
-        jobs.get_simple_consumer(
-            consumer_group=group, auto_offset_reset=OffsetType.EARLIEST, consumer_timeout_ms=IDLE_MS
-        ) as consumer,
-    ):
-        try:
-            while True:
-                chunk = list(itertools.islice(consumer, CHUNK))
-                gevent.joinall([pool.spawn(work, producer, job) for job in chunk], raise_error=True)
-                done += len(chunk)
-                if chunk:
-                    # Only now, when all results are in Kafka: a failed or interrupted job comes again.
-                    consumer.commit_offsets()
-                    print(f"{done} jobs done", flush=True)
-                elif until_idle:
-                    return done
-        finally:
-            pool.kill()
+    done = 0
+    with client.producer() as producer, client.consumer(options.jobs, group=options.group) as consumer:
+
+        def work(job: Record[bytes, bytes]) -> None:
+            """Do one job, and wait for the acknowledgement of its result. A patched sleep stands for the job's I/O."""
+            nonlocal done
+            time.sleep(0.01)
+            value = job.value or b""
+            result = value + b" " + hashlib.sha256(value).hexdigest()[:8].encode()
+            producer.produce(options.results, result, key=job.key).get()
+            done += 1
+            print(f"{done} jobs done", flush=True)
+
+        # It commits what is done: a failed or interrupted job comes again.
+        idle = IDLE_S if options.until_idle else None
+        consumer.parallel(work, workers=options.size, idle_timeout=idle).run()
+    return done
 
 
 def main() -> int:
@@ -70,13 +57,12 @@ def main() -> int:
     parser.add_argument("--until-idle", action="store_true", help="end when there are no more jobs")
     options = parser.parse_args()
     # Not signal.signal(), nor Python's own KeyboardInterrupt: they hit the greenlet that is running. That may be a worker of
-    # the client, or the pool in its bookkeeping, which would then wait for ever for a job that has ended.
+    # the client, which would then end.
     for number in (signal.SIGINT, signal.SIGTERM):
         gevent.signal_handler(number, sys.exit, 128 + number)
     try:
         with KafkaClient(options.hosts) as client:
-            jobs, results = client.topics[options.jobs], client.topics[options.results]
-            done = run(jobs, results, options.group, options.size, options.until_idle)
+            done = run(client, options)
     except KafkaException as error:
         print(f"worker_pool: {error}", file=sys.stderr)
         return 1

@@ -23,6 +23,7 @@ from pykafka.security.option_names import security_of
 from pykafka.topic import Topic
 from pykafka.utils import INT64_MAX, get_string, old_names
 from pykafka.utils.error_handlers import valid_bool, valid_timeout
+from pykafka.utils.hints import with_hints
 from pykafka.utils.option_table import above_0, optional, up_to
 from pykafka.utils.redact import concealing
 
@@ -55,6 +56,7 @@ log = logging.getLogger(__name__)
 __all__ = ["KafkaClient", "Topic"]
 
 
+@with_hints
 class KafkaClient:
     """A Kafka cluster, its topics and brokers. The client detects each broker's version.
 

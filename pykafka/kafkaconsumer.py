@@ -217,7 +217,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
             self._engine.start()
             if topics:
                 valid_topics(topics)
-                self.subscribe(*topics)
+                self._subscribe(topics, None)
         except BaseException:
             self._close(midway=True)
             raise
@@ -256,8 +256,10 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
         :raises KafkaException: the brokers refuse, or cannot be reached
         """
         self._check_open()
+        self._subscribe(unpacked(topics), timeout)
+
+    def _subscribe(self, wanted: tuple[Any, ...], timeout: float | None) -> None:
         deadline = self._engine.call_deadline(timeout)
-        wanted = unpacked(topics)
         names, pattern = valid_topics(wanted)
         if self._options.consumer_group is not None:
             self._follower.subscribe(wanted)
@@ -386,9 +388,9 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
         """
         if elsewhere:
             raise unknown_option("poll()", elsewhere, ["max_records", "timeout"], POLL)
-        if isinstance(max_records, float):
+        if isinstance(max_records, float) or max_records == 0:
             raise TypeError(
-                f"max_records must be an int, not {max_records!r}: write poll(timeout={max_records!r}) for seconds"
+                f"max_records must be an int above 0, not {max_records!r}: write poll(timeout={max_records!r}) for seconds"
             )
         valid_int(max_records, name="max_records")
         found: list[Record[K, V]] | None = self._engine.traced(self._read)(

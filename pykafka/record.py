@@ -10,6 +10,7 @@ from types import GenericAlias
 from typing import Any, TypeVar
 
 from pykafka.exceptions import KafkaException
+from pykafka.utils.hints import Elsewhere
 
 try:
     import cython
@@ -89,6 +90,9 @@ class Record:
         self._leader_epoch = -1 if leader_epoch is None else leader_epoch
 
     __class_getitem__ = classmethod(GenericAlias)
+
+    # The first thing that programs for confluent-kafka ask of a message.
+    error = Elsewhere(": a call that reads raises errors, and a record has none", "error")
 
     @property
     def topic(self) -> str:

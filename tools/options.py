@@ -294,15 +294,14 @@ HEAD = """\
 # Configuration
 
 Every option, with its default. Options are keyword arguments: of `KafkaClient(...)`, `client.producer(...)`,
-`client.consumer(...)`, `consumer.parallel(...)`, `topic.get_producer(...)`, `topic.get_simple_consumer(...)` and
-`topic.get_balanced_consumer(...)`. A name that does not exist, and a value that is not allowed, are refused by name; but
-options for True or False that PyKafka 2.8 has take any value as true or false, as they do there.
-`use_rdkafka=True` has librdkafka do the work (extra `rdkafka`), for producers and consumers of one topic.
+`client.consumer(...)`, `client.share_consumer(...)`, `consumer.parallel(...)`, and of [PyKafka 2's classes](pykafka2.md).
+A name that does not exist, and a value that is not allowed, are refused by name; but options for True or False that
+PyKafka 2.8 has take any value as true or false, as they do there.
 [Spark's options](spark.md#options) and [pipelines](pipeline.md#the-file) have tables of their own.
 
 <!-- Made by `python tools/options.py` from the rows in pykafka/*/options.py; edit those. -->
 """
-PRODUCER = "Three defaults are rarely what a new program wants: `partitioner`, `required_acks` and `linger_ms`."
+PRODUCER = "Set three defaults: `partitioner`, `required_acks` and `linger_ms`."
 
 
 class Section(NamedTuple):
@@ -325,12 +324,10 @@ def sections() -> list[Section]:
     simple, members = OF["SimpleConsumer"].rows().keys(), {row.name for row in GroupOptions.rows()}
     return [
         Section("Clients", "Of `KafkaClient`.", "KafkaClient"),
+        Section("Producers", "Of `client.producer`. [Producing](producing.md) shows it.", "KafkaProducer"),
         Section(
-            "Producers for any topic", "Of `client.producer`. [Any topic](any-topic.md) shows it.", "KafkaProducer"
-        ),
-        Section(
-            "Consumers of any topic",
-            "Of `client.consumer`. [Any topic](any-topic.md#consume) shows it. `session_timeout_ms` to `group_instance_id` are "
+            "Consumers",
+            "Of `client.consumer`. [Consuming](consuming.md) shows it. `session_timeout_ms` to `group_instance_id` are "
             "for members of a group.",
             "KafkaConsumer",
         ),
@@ -340,26 +337,30 @@ def sections() -> list[Section]:
             "ShareConsumer",
         ),
         Section("Parallel work", "Of `consumer.parallel`. [Work in parallel](parallel.md) shows it.", "InParallel"),
-        Section("Producers", f"Of `get_producer` and `get_sync_producer`. {PRODUCER}", "Producer"),
         Section(
-            "Consumers",
+            "PyKafka 2: producers",
+            f"Of `get_producer` and `get_sync_producer` of a topic; [PyKafka 2's classes](pykafka2.md) shows them. {PRODUCER}",
+            "Producer",
+        ),
+        Section(
+            "PyKafka 2: consumers",
             "Of `get_simple_consumer`, and of `get_balanced_consumer`, but for `partitions`.",
             "SimpleConsumer",
         ),
         Section(
-            "Consumers of a group",
+            "PyKafka 2: consumers of a group",
             "Of `get_balanced_consumer`, in addition. `consumer_group` is required there.",
             "BalancedConsumer",
             members - simple,
         ),
         Section(
-            "Groups that the brokers keep",
+            "PyKafka 2: groups that the brokers keep",
             "Of `get_balanced_consumer(managed=True)`, in addition.",
             "ManagedBalancedConsumer",
             {row.name for row in MemberOptions.rows()},
         ),
         Section(
-            "Groups in ZooKeeper",
+            "PyKafka 2: groups in ZooKeeper",
             "Of `get_balanced_consumer(managed=False)`, the default, in addition.",
             "BalancedConsumer",
             {row.name for row in ZooKeeperOptions.rows()},

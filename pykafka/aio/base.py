@@ -16,7 +16,7 @@ from pykafka.handlers.patching import original
 from pykafka.kafkaconsumer import POLL_RECORDS
 from pykafka.producer.options import KafkaProducerOptions
 from pykafka.record import K, Record, V
-from pykafka.utils.hints import CONSUMER, METHODS, PRODUCER, not_by_a_client, with_hints
+from pykafka.utils.hints import CONSUMER, METHODS, PRODUCER, Elsewhere, not_by_a_client, with_hints
 
 if TYPE_CHECKING:
     import datetime
@@ -222,6 +222,9 @@ class Client(Closing[CL]):
             raise RuntimeError(
                 "this client is not connected: use `async with KafkaClient(...)` or `await KafkaClient(...)`"
             )
+        hint = inspect.getattr_static(type(self), name, None)
+        if isinstance(hint, Elsewhere):
+            hint.__get__(self, type(self))
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     @classmethod

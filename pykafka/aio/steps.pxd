@@ -2,7 +2,7 @@ cimport cython
 
 from pykafka.consumer.buffers cimport Buffers
 from pykafka.handlers.looplocks cimport Overdue
-from pykafka.producer.fastpath cimport FastPath
+from pykafka.producer.fastpath cimport FastPath, explain_arguments
 
 cdef extern from "pythread.h":
     unsigned long thread_number "PyThread_get_thread_ident"()

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Coroutine
 
 from pykafka.handlers.patching import original
+from pykafka.utils.hints import produce_arguments
 
 try:
     import cython
@@ -202,5 +203,6 @@ if cython.compiled:
     give_send(Step, begin)  # noqa: F821 - of steps.pxd
     give_send(Produce, begin)  # noqa: F821
     give_send(Next, begin)  # noqa: F821
+    explain_arguments(Sending.produce, produce_arguments)  # noqa: F821 - of fastpath.pxd
 else:
     Step.__new__ = _blank

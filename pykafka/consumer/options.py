@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
@@ -17,6 +17,7 @@ from pykafka.metadata.partition import Partition, TopicView
 from pykafka.serialization.reading import OnBadRecord, valid_on_bad_record
 from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import refuse_async, valid_bool, valid_int
+from pykafka.utils.hints import CONFIGURATION
 from pykafka.utils.option_table import (
     INT32_MAX,
     Options,
@@ -173,7 +174,8 @@ def valid_partitions(param: Any, topic: TopicView) -> list[Partition]:
 def valid_start(param: Any, name: str) -> StartRules | None:
     """Accept StartRules, or None."""
     if param is not None and not isinstance(param, StartRules):
-        raise TypeError(f"{name} must be StartRules(...), not {param!r}")
+        wanted = f"; write auto_offset_reset={param!r}" if isinstance(param, (str, timedelta)) else ""
+        raise TypeError(f"{name} must be StartRules(...), not {param!r}{wanted}")
     return param
 
 
@@ -198,6 +200,8 @@ def valid_topics(topics: tuple[Any, ...]) -> tuple[tuple[str, ...], re.Pattern[s
     for one in topics:
         if isinstance(one, SubscriptionPattern):
             return (), valid_pattern(topics)
+        if isinstance(one, Mapping):  # it may hold secrets
+            raise TypeError(f"topics must be names, not a dict of options: {CONFIGURATION}")
         if not (isinstance(one, str) or (isinstance(one, re.Pattern) and isinstance(one.pattern, str))):
             raise TypeError(
                 f"topics must be names, or one pattern (re.compile(...), or a text that begins with ^), not {one!r}"

@@ -368,6 +368,11 @@ def valid_keys(param: Any) -> list[TopicPartition]:
             and isinstance(one[1], int)
             and not isinstance(one[1], bool)
         ):
-            raise TypeError(f"a partition must be a TopicPartition(topic, number), not {one!r}")
+            wanted = f"a partition must be a TopicPartition(topic, number), not {one!r}"
+            if isinstance(one, (list, set)):
+                wanted += "; unpack the list: write *partitions"
+            elif isinstance(param, TopicPartition):
+                wanted = f"partitions must be a list: write [{param!r}]"
+            raise TypeError(wanted)
         found.append(TopicPartition(get_string(one[0]), one[1]))
     return list(dict.fromkeys(found))

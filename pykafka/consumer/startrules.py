@@ -28,6 +28,8 @@ Reset = int | str | datetime.timedelta
 NAMES = (EARLIEST, LATEST, RAISE)
 #: Other names of rules: those of the Java client, and of old code.
 OTHERS: dict[Any, str] = {"none": RAISE, OffsetType.EARLIEST: EARLIEST, OffsetType.LATEST: LATEST}
+#: Names of rules in librdkafka, for errors.
+ELSEWHERE = {"smallest": EARLIEST, "beginning": EARLIEST, "largest": LATEST, "end": LATEST, "error": RAISE}
 #: How the Java client names a duration (KIP-1106), in ISO 8601.
 BY_DURATION = "by_duration:"
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
@@ -107,7 +109,9 @@ def valid_rule(param: Any, name: str, names: tuple[str, ...] = NAMES) -> Any:
         return found
     if isinstance(found, str) and found in names:
         return found
-    allowed = f"{name} must be {', '.join(map(repr, names))}, or a timedelta, not {param!r}; seek() goes to an offset"
+    ours = ELSEWHERE.get(param) if isinstance(param, str) else None
+    instead = "seek() goes to an offset" if ours is None else f"{param!r} is {ours!r} here"
+    allowed = f"{name} must be {', '.join(map(repr, names))}, or a timedelta, not {param!r}; {instead}"
     raise (ValueError if isinstance(param, (str, int)) else TypeError)(allowed)
 
 

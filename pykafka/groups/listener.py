@@ -75,6 +75,7 @@ def valid_listener(value: Any, name: str) -> Any:
     if all(method is None for method in methods):
         raise TypeError(
             f"{name} must have one at least of {', '.join(_METHODS)}, not {type(value).__name__}: {value!r}"
+            + ("; on_partitions_revoked is on_revoked here" if hasattr(value, "on_partitions_revoked") else "")
         )
     for method_name, method in zip(_METHODS, methods, strict=True):
         if method is not None and not callable(method):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pykafka.protocol.snapshot import Snapshot
 from pykafka.utils import as_datetime
+from pykafka.utils.hints import Elsewhere
 
 try:
     import cython
@@ -12,6 +13,9 @@ except ImportError:
 
 if not cython.compiled:
     from pykafka.compiled.cython import PyContext_Enter, PyContext_Exit
+
+
+_CALLBACK = ": write produce(..., on_delivery=function), which gets (error, delivery)"
 
 
 class Delivery:
@@ -35,6 +39,14 @@ class Delivery:
 
     def __class_getitem__(cls, types):
         return cls
+
+    # Of the futures that kafka-python and aiokafka return.
+    add_callback = Elsewhere(_CALLBACK, "add_callback")
+    add_errback = Elsewhere(_CALLBACK, "add_errback")
+    add_done_callback = Elsewhere(_CALLBACK, "add_done_callback")
+    exception = Elsewhere("the attribute error", "exception")
+    is_done = Elsewhere("the attribute done", "is_done")
+    result = Elsewhere("get(timeout)", "result")
 
     @property
     def topic(self):

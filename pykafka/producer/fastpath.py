@@ -5,11 +5,12 @@ from __future__ import annotations
 from pykafka.exceptions import KafkaException
 from pykafka.producer.delivery_callbacks import Callback
 from pykafka.utils.error_handlers import valid_callable
+from pykafka.utils.hints import produce_arguments
 
 try:
     import cython
 except ImportError:
-    from pykafka.compiled import cython  # noqa: F401
+    from pykafka.compiled import cython
 
 
 class FastPath:
@@ -99,3 +100,7 @@ class FastPath:
             error.sent = count
             raise
         return count
+
+
+if cython.compiled:
+    explain_arguments(FastPath.produce, produce_arguments)  # noqa: F821 - of fastpath.pxd

@@ -22,7 +22,7 @@ from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, Acknowledge
 from pykafka.sharegroups.engine import LEADER_POLL_INTERVAL_S, ShareEngine
 from pykafka.sharegroups.options import ShareConsumerOptions
 from pykafka.utils.error_handlers import LONGEST_S, valid_int, valid_timeout
-from pykafka.utils.hints import CONSUMER, unknown_option
+from pykafka.utils.hints import CONSUMER, unknown_option, with_hints
 from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ Committed = dict[TopicPartition, KafkaException | None]
 OnCommit = Callable[[Committed], object]
 
 
+@with_hints
 class ShareConsumer(Viewed, Generic[K, V]):
     """A member of a share group: many members take records of the same partitions, and acknowledge each by itself (KIP-932).
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
+from collections.abc import Iterable
+from importlib import import_module
 from typing import Any
 
 import pytest
 
+import pykafka
 import pykafka.aio
 from pykafka import (
     BalancedConsumer,
@@ -28,7 +32,7 @@ from pykafka.exceptions import ConsumerStoppedException, KafkaException, Produce
 from pykafka.groups.options import SubscriberOptions
 from pykafka.producer.options import KafkaProducerOptions
 from pykafka.sharegroups.options import ShareConsumerOptions
-from pykafka.utils.hints import CLIENT, CONSUMER, PRODUCER
+from pykafka.utils.hints import ARGUMENTS, AWAITED, CLIENT, CONSUMER, METHODS, POLL, PRODUCE, PRODUCER
 from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs" / "any-topic.md").read_text()
@@ -37,13 +41,22 @@ HOMES: dict[str, Any] = {
     "client": KafkaClient,
     "producer": KafkaProducer,
     "consumer": KafkaConsumer,
+    "share consumer": ShareConsumer,
     "delivery": Delivery,
     "record": Record,
     "admin": Admin,
 }
 OPTIONS = {
     name
-    for made in (KafkaClient, KafkaProducer, KafkaConsumer, KafkaProducer.produce, KafkaConsumer.poll)
+    for made in (
+        KafkaClient,
+        KafkaProducer,
+        KafkaConsumer,
+        ShareConsumer,
+        KafkaProducer.produce,
+        KafkaConsumer.poll,
+        KafkaConsumer.commit_async,
+    )
     for name in inspect.signature(made).parameters
 }
 
@@ -60,6 +73,73 @@ def test_names_of_the_table_exist(cell: str) -> None:
     assert set(re.findall(r"\b(\w+)=", cell)) <= OPTIONS
     for name in re.findall(r"`(on_\w+)`", cell):
         assert name in {"on_revoked", "on_assigned", "on_lost", "on_delivery"}
+
+
+#: The pages for those who come from another client.
+COME_FROM = ["from-confluent-kafka.md", "from-kafka-python.md", "from-aiokafka.md"]
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """Return the cells of the table below a heading, without its head."""
+    text = (ROOT / "docs" / page).read_text()
+    section = text[text.index(f"## {heading}\n") :].split("\n## ")[0]
+    return [line.strip("| ").split(" | ") for line in re.findall(r"^\|.*\|$", section, re.MULTILINE)[2:]]
+
+
+@pytest.mark.parametrize("page", COME_FROM)
+def test_names_of_the_pages_for_other_clients_exist(page: str) -> None:
+    table = rows(page, "Names")
+    assert len(table) > 20
+    for theirs, ours, *_ in table:
+        spans = " ".join(span for span in re.findall(r"`([^`]+)`", ours) if ours != "the same")
+        assert unknown_names(spans.replace("max_records)", ")")) <= {"AvroSerializer"}, (theirs, ours)
+
+
+@pytest.mark.parametrize("page", COME_FROM)
+def test_defaults_of_the_pages_for_other_clients_are_ours(page: str) -> None:
+    ours = {
+        row.name: row.default
+        for table in (KafkaConsumerOptions, SubscriberOptions, KafkaProducerOptions)
+        for row in table.rows()
+    }
+    table = {cells[0]: cells[-1] for cells in rows(page, "Defaults that differ")}
+    assert f"{ours['session_timeout_ms'] // 1000} s (`session_timeout_ms`)" in table["session of a member"]
+    assert '"earliest"' in table["where a group without a commit begins"]
+    assert ours["auto_offset_reset"] == "earliest"
+    assert table["commits"].startswith("none")
+    assert ours["auto_commit"] is False
+    for subject, seconds in table.items():
+        if "tried" in subject:
+            assert seconds == f"{ours['delivery_timeout_ms'] // 1000} s (`delivery_timeout_ms`)"
+        if "lone message" in subject:
+            assert f"after {ours['linger_ms']} ms" in seconds
+
+
+@pytest.mark.filterwarnings("ignore:.*_text is deprecated")  # by an import of kafka-python
+def test_defaults_of_other_clients_are_theirs() -> None:
+    consumer, producer = kafka_python()
+    assert (consumer["auto_offset_reset"], consumer["enable_auto_commit"]) == ("latest", True)
+    assert (consumer["session_timeout_ms"], producer["linger_ms"], producer["delivery_timeout_ms"]) == (
+        45000,
+        0,
+        120000,
+    )
+    aiokafka = import_module("aiokafka")
+    theirs = {
+        name: parameter.default
+        for cls in (aiokafka.AIOKafkaConsumer, aiokafka.AIOKafkaProducer)
+        for name, parameter in inspect.signature(cls).parameters.items()
+    }
+    assert (theirs["auto_offset_reset"], theirs["enable_auto_commit"]) == ("latest", True)
+    assert (theirs["session_timeout_ms"], theirs["linger_ms"], theirs["request_timeout_ms"]) == (10000, 0, 40000)
+    assert theirs["enable_idempotence"] is False
+    assert [one.name for one in theirs["partition_assignment_strategy"]] == ["roundrobin"]
+
+
+def kafka_python() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the default options of its consumer and its producer."""
+    module = import_module("kafka")
+    return module.KafkaConsumer.DEFAULT_CONFIG, module.KafkaProducer.DEFAULT_CONFIG
 
 
 def test_the_table_is_long() -> None:
@@ -81,12 +161,68 @@ CONSUMERS = KafkaConsumerOptions.elsewhere() | SubscriberOptions.elsewhere() | C
 )
 def test_familiar_names_lead_to_options(meant: dict[str, str], made: Any) -> None:
     known = inspect.signature(made).parameters.keys()
-    calls = {"assign", "poll", "consumer", "KafkaClient"}
     for name, ours in meant.items():
         assert name not in known or name in {"topics", "cluster"}, name
-        first = re.match(r"\w*", ours)
-        assert first is not None
-        assert not ours or first[0] in {*known, *calls}, (name, ours)
+        assert not unknown_names(ours, known), (name, ours)
+
+
+def unknown_names(hint: str, known: Iterable[str] = ()) -> set[str]:
+    """Return the options and calls of a hint that do not exist.
+
+    :param known: what the hint may begin with, besides calls
+    """
+    members = {name for home in HOMES.values() for name in dir(home) if hasattr(home, name)}
+    members |= {"KafkaClient", "TopicPartition", "Plain", "on_lost", "on_revoked", "on_assigned", "on_commit"}
+    found = {name for name in re.findall(r"\b(\w+)=", hint) if name not in OPTIONS}
+    found |= {name for name in re.findall(r"\b(\w+)\(", hint) if name not in {*members, *OPTIONS}}
+    if known and not hint.startswith(":") and (first := re.match(r"\w*", hint)) and first[0]:
+        found |= {first[0]} - {*known, *members}
+    return found
+
+
+HINTS = [
+    *(("methods", cls, name, ours) for cls, meant in METHODS.items() for name, ours in meant.items()),
+    *(
+        (method, cls, name, ours)
+        for cls, methods in ARGUMENTS.items()
+        for method, meant in methods.items()
+        for name, ours in meant.items()
+    ),
+    *(("produce", "KafkaProducer", name, ours) for name, ours in PRODUCE.items()),
+    *(("poll", "KafkaConsumer", name, ours) for name, ours in POLL.items()),
+    *(("coroutines", "KafkaConsumer", name, ours) for name, ours in AWAITED.items()),
+]
+
+
+@pytest.mark.parametrize(("what", "cls", "name", "ours"), HINTS)
+def test_hints_name_what_exists(what: str, cls: str, name: str, ours: str) -> None:
+    assert unknown_names(ours) == set()
+    if hasattr(getattr(pykafka, cls), what):  # an argument of a method
+        parameter = inspect.signature(getattr(getattr(pykafka, cls), what)).parameters.get(name)
+        assert parameter is None or parameter.kind is inspect.Parameter.VAR_POSITIONAL
+
+
+#: Public methods of other clients that no program calls: parts of their own machines.
+INTERNAL = {"bootstrap", "max_usable_produce_magic"}
+
+
+@pytest.mark.filterwarnings("ignore:.*_text is deprecated")  # by an import of kafka-python
+@pytest.mark.parametrize(
+    ("module", "theirs", "ours"),
+    [
+        ("confluent_kafka", "Producer", KafkaProducer),
+        ("confluent_kafka", "Consumer", KafkaConsumer),
+        ("confluent_kafka", "ShareConsumer", ShareConsumer),
+        ("kafka", "KafkaProducer", KafkaProducer),
+        ("kafka", "KafkaConsumer", KafkaConsumer),
+        ("aiokafka", "AIOKafkaProducer", pykafka.aio.KafkaProducer),
+        ("aiokafka", "AIOKafkaConsumer", pykafka.aio.KafkaConsumer),
+    ],
+)
+def test_each_method_of_other_clients_is_known(module: str, theirs: str, ours: type[Any]) -> None:
+    members = dir(getattr(import_module(module), theirs))
+    methods = {name for name in members if name == name.lower() and not name.startswith("_")} - INTERNAL
+    assert {name for name in methods if not hasattr(ours, name) and name not in METHODS[ours.__name__]} == set()
 
 
 MADE = 'write KafkaClient("HOST:PORT").'
@@ -107,6 +243,17 @@ FIRST_CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
     (ManagedBalancedConsumer, ("a", "h:1", "g"), {}, 'get_balanced_consumer("GROUP", managed=True)'),
     (KafkaClient, ({"bootstrap.servers": "h:1"},), {}, "KafkaClient.from_config(...) takes a configuration"),
     (KafkaClient, ("h:1",), {"group_id": "g"}, "group_id is consumer(group=) here"),
+    (KafkaClient, ("h:1",), {"enable_auto_commit": True}, "enable_auto_commit is consumer(auto_commit=) here"),
+    (KafkaClient, ("h:1",), {"linger_ms": 5}, "linger_ms is producer(linger_ms=) here"),
+    (KafkaClient, (), {"bootstrap.servers": "h:1"}, "bootstrap.servers is hosts here"),
+    (KafkaClient, (), {"conf": {}}, "conf: write KafkaClient.from_config({...})"),
+    (
+        pykafka.aio.KafkaClient,
+        ({"bootstrap.servers": "h:1"},),
+        {},
+        "KafkaClient.from_config(...) takes a configuration",
+    ),
+    (pykafka.aio.KafkaClient, ("h:1",), {"loop": None}, "loop: pykafka.aio takes the loop that runs"),
     (pykafka.aio.KafkaConsumer, ("a",), {**SERVERS, "group_id": "g"}, f"{CONSUMER_MADE}; {HOSTS}"),
     (pykafka.aio.KafkaProducer, (), SERVERS, f"{MADE}producer(); {HOSTS}"),
 ]
@@ -117,7 +264,8 @@ def test_first_calls_of_other_clients_say_what_to_write(
     cls: Any, args: tuple[Any, ...], given: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(TypeError, match=re.escape(expected)):
-        cls(*args, **given)
+        made = cls(*args, **given)
+        asyncio.run(made.__aenter__())  # a client of coroutines connects when it is entered
 
 
 @pytest.mark.parametrize("cls", [KafkaConsumer, KafkaProducer, Producer, KafkaClient])
@@ -134,6 +282,8 @@ def test_the_errors_about_configurations_hide_secrets(cls: Any) -> None:
         ("Consumer", 'KafkaClient(...).consumer("TOPIC", group="GROUP")'),
         ("KafkaAdminClient", "KafkaClient(...).admin"),
         ("AIOKafkaProducer", "KafkaClient(...).producer()"),
+        ("ConsumerRebalanceListener", "RebalanceListener"),
+        ("KafkaError", "KafkaException"),
     ],
 )
 def test_classes_of_other_clients_are_not_imported(module: str, name: str, instead: str) -> None:
@@ -152,9 +302,7 @@ def test_errors_say_what_to_write() -> None:
             with pytest.raises(TypeError, match=re.escape(expected)):
                 client.producer(**given)
         for given, expected in (
-            ({"group_id": "g"}, "group_id is group here"),
             ({"group_protocol": "consumer"}, "group_protocol is protocol here"),
-            ({"topics": ["a"]}, "topics is consumer(*topics) here"),
             ({"cluster": None}, "no option cluster"),
         ):
             with pytest.raises(TypeError, match=re.escape(expected)):
@@ -169,12 +317,6 @@ def test_errors_say_what_to_write() -> None:
         with pytest.raises(ValueError, match='acks must be "all"'):
             client.producer(acks=acks)
         producer, consumer = client.producer(), client.consumer("a")
-        seconds: Any = 1.0
-        with pytest.raises(TypeError, match=re.escape("poll(timeout=1.0)")):
-            consumer.poll(seconds)
-        poll: Any = consumer.poll
-        with pytest.raises(TypeError, match=re.escape("timeout_ms is timeout (s) here")):
-            poll(timeout_ms=1000)
         for name, ours in (("getone", "one()"), ("consume", "poll(")):
             with pytest.raises(AttributeError, match=re.escape(ours)):
                 getattr(consumer, name)
@@ -202,6 +344,12 @@ def test_errors_say_what_to_write() -> None:
         (KafkaProducer, "poll", "KafkaProducer has no poll(), and needs none: a worker calls on_delivery"),
         (KafkaProducer, "send_offsets_to_transaction", "send_offsets(consumer)"),
         (KafkaConsumer, "stop", "close()"),
+        (Record, "error", "Record has no error(): a call that reads raises errors, and a record has none"),
+        (Delivery, "add_callback", "Delivery has no add_callback(): write produce(..., on_delivery=function)"),
+        (Delivery, "exception", "it is the attribute error here"),
+        (Delivery, "result", "it is get(timeout) here"),
+        (ShareConsumer, "acknowledge", "accept(record), release(record) or reject(record)"),
+        (pykafka.aio.ShareConsumer, "commit_sync", "commit()"),
         (KafkaConsumer, "get_watermark_offsets", "client.admin.list_offsets(...)"),
         (pykafka.aio.KafkaProducer, "send_and_wait", "it is await (await produce()) here"),
         (pykafka.aio.KafkaProducer, "start", "has no start(), and needs none: it has started when it is made"),

@@ -89,7 +89,8 @@ def test_worker_pool_ends_on_signal(hosts: str, number: signal.Signals) -> None:
     name = f"jobs-{uuid.uuid4().hex[:8]}"
     with KafkaClient(hosts) as client, client.topics[name].get_sync_producer() as producer:
         producer.produce(b"one")
-    with program("examples.worker_pool", "--hosts", hosts, "--jobs", name, "--results", name + "-r") as pool:
+    options = ("--hosts", hosts, "--jobs", name, "--results", name + "-r", "--group", name)
+    with program("examples.worker_pool", *options) as pool:
         pool.wait_for("1 jobs done")
         sent = time.monotonic()
         pool.signal(number)
