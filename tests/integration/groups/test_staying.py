@@ -7,6 +7,7 @@ import logging
 import uuid
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -131,7 +132,7 @@ def test_leave_group_is_a_bool(readers: Readers) -> None:
 def test_each_member_can_make_the_group_rebalance(readers: Readers, assignor: str) -> None:
     """Also one that is not the leader, and whose metadata would be that of before."""
     readers.produce(40)
-    classic = {"protocol": "classic", "assignor": assignor}
+    classic: dict[str, Any] = {"protocol": "classic", "assignor": assignor}
     one, two = readers.join(**classic), readers.join(**classic)
     divided(readers)
     for consumer in (one, two, two):
