@@ -173,12 +173,16 @@ def test_a_rolling_upgrade_keeps_the_protocol_until_all_members_start_anew(
         fleet.join(fleet.ours())
     assert kinds(fleet) == {ConsumerGroupMembership}
     assert fleet.type() is GroupType.CONSUMER
+    if former is None:
+        assert set(fleet.read().values()) == {1}
     for _ in range(3):  # the way back, while the group is of the next protocol
         fleet.replace(old)
     fleet.settle()
     assert fleet.type() is GroupType.CLASSIC
     if former is None:
-        assert set(fleet.read().values()) == {1}
+        # When the last member of the next protocol leaves, the coordinator begins another generation, in which the others may
+        # not commit any more (ILLEGAL_GENERATION): one that has not heard of it in time reads again what it had not committed.
+        assert max(fleet.read().values()) <= 2
 
 
 @pytest.mark.parametrize(
