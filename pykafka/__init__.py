@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from pykafka.protocol.message import Message
     from pykafka.record import Record
     from pykafka.security import (
+        AzureManagedIdentity,
         DelegationToken,
         Gssapi,
         JwtFile,
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from pykafka.transactions.exactly_once import exactly_once
 
 __all__ = [
+    "AzureManagedIdentity",
     "BalancedConsumer",
     "BasePartitioner",
     "Broker",
@@ -175,6 +177,7 @@ _HOMES = {
         "protocol.message": ["Message"],
         "record": ["Record"],
         "security": [
+            "AzureManagedIdentity",
             "DelegationToken",
             "Gssapi",
             "JwtFile",

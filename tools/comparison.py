@@ -1,5 +1,7 @@
 """Write docs/comparison.md: the ten programs of examples/first_week, with the lines that they take with each client.
 
+What stands behind the line BY_HAND stays: it is written by hand.
+
 python tools/comparison.py
 """
 
@@ -49,8 +51,8 @@ NOTES = {
         "that takes longer than `max.poll.interval.ms` costs the group a rebalance."
     ),
     "registry_avro": (
-        "All four use the serializers of confluent-kafka; PyKafka takes them as they are, with their context of topic and "
-        "headers. On greenlets and asyncio it runs their requests to the registry outside of the loop."
+        "The others use the serializers of confluent-kafka, which PyKafka takes as they are, too; for Avro it has its own, "
+        "which write the same bytes. On greenlets and asyncio it runs requests to the registry outside of the loop."
     ),
     "admin": "Each call returns values or raises; nothing is a future or a list of tuples.",
     "web": (
@@ -62,11 +64,14 @@ NOTES = {
         "must be made after the fork. aiokafka is left out: a task is no coroutine."
     ),
 }
+BY_HAND = "<!-- by hand from here on -->\n"
 HEAD = """\
 # Beside other clients: the programs of the first week
 
 Ten programs that most teams write in their first week with Kafka, with this client and three others. Each does the same with
 every client; tests run them all against a real Kafka. The table has the number of their lines, without blank ones and comments.
+
+[What other clients have, and from where we know it](#where-the-readmes-table-comes-from) stands at the end.
 
 """
 
@@ -106,7 +111,7 @@ def page() -> str:
             if path.exists():
                 text += f"\n{said + ':' + chr(10) * 2 if said else ''}<!-- not run: tests/examples runs it -->\n"
                 text += f"```python\n{path.read_text().strip()}\n```\n"
-    return text
+    return f"{text}\n{BY_HAND}{PAGE.read_text().partition(BY_HAND)[2]}"
 
 
 if __name__ == "__main__":

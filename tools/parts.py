@@ -236,16 +236,16 @@ SAME = [
     "tests/unit/utils",
     *(f"tests/unit/network/test_{name}.py" for name in ("addresses", "client_id")),
     # requests without their records, versions, sequence numbers
-    *(f"tests/unit/protocol/test_{name}.py" for name in ("messages", "schema", "versions")),
+    *(f"tests/unit/protocol/test_{name}.py" for name in ("limits", "messages", "schema", "versions")),
     "tests/unit/producer/test_in_flight_window.py",
-    *(f"tests/property/test_{name}.py" for name in ("compression", "idempotence", "schema")),
+    *(f"tests/property/test_{name}.py" for name in ("avro_exactness", "compression", "idempotence", "schema")),
     # command lines, packaging, documents, tools; programs, each of which is a process of its own
     "tests/unit/cli",
     "tests/unit/tools",
     # configuration files; administration
     "tests/unit/admin",
     "tests/unit/config",
-    *(f"tests/unit/test_{name}.py" for name in ("documented_names", "packaging")),
+    *(f"tests/unit/test_{name}.py" for name in ("documented_names", "packaging", "public_names")),
     "tests/regressions/test_old_code.py",
     "tests/regressions/test_old_programs.py",
     # reactions to errors, and members and closes, which mostly wait

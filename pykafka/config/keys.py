@@ -279,7 +279,11 @@ SASL = frozenset(
         *("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret"),
         *("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.credentials.client.secret"),
         *("sasl.oauthbearer.scope", "sasl.oauthbearer.extensions", "sasl.oauthbearer.method"),
-        *("sasl.oauthbearer.header.urlencode", "sasl.oauthbearer.config"),
+        *(
+            "sasl.oauthbearer.header.urlencode",
+            "sasl.oauthbearer.config",
+            "sasl.oauthbearer.metadata.authentication.type",
+        ),
         *("oauth.cb", "https.ca.location", "https.ca.pem"),
         *(RETRIEVER, GRANT, *ASSERTION_OPTIONS),
         *CALLBACKS,

@@ -27,6 +27,7 @@ from pykafka.security.java_sasl import (
     other_tokens,
 )
 from pykafka.security.java_tls import VERSIONS, TlsOptionError, TlsOptions, tls_options
+from pykafka.security.managed_identity import azure_identity
 from pykafka.security.oauth_options import has_assertion, token_source
 from pykafka.security.option_names import TokensOfCallback, token_function
 from pykafka.security.ssl_config import check_agrees
@@ -217,6 +218,9 @@ _USER, _PASSWORD = ("sasl.username", "sasl.plain.username"), ("sasl.password", "
 _SOURCES = ("sasl.oauth.token.provider", "oauth.cb")
 _METHOD = "sasl.oauthbearer.method"
 _CALLBACK_CONFIG = "sasl.oauthbearer.config"
+#: Where librdkafka gets tokens of the machine's own identity.
+_METADATA = "sasl.oauthbearer.metadata.authentication.type"
+_AZURE, _AWS = "azure_imds", "aws_iam"
 _AUTHORITIES = ("https.ca.location", "https.ca.pem")
 #: Keys that have no meaning beside a JAAS text, which has their values.
 _NOT_BESIDE_JAAS = {
@@ -266,7 +270,8 @@ def idle(values: Mapping[str, Any]) -> list[str]:
     if own is None:
         return classes
     others = [key for key in values if key in SASL and key not in _OF_ALL and not key.startswith(own)]
-    return others + classes + ([_CALLBACK_CONFIG] if _CALLBACK_CONFIG in values and "oauth.cb" not in values else [])
+    is_taken = "oauth.cb" in values or str(values.get(_METADATA)).lower() == _AZURE
+    return others + classes + ([_CALLBACK_CONFIG] if _CALLBACK_CONFIG in values and not is_taken else [])
 
 
 def mechanism_of(values: Mapping[str, Any], hosts: str) -> Mechanism:
@@ -325,6 +330,22 @@ def _needed(values: Mapping[str, Any], mechanism: str, *keys: str) -> str:
     return str(values[given[0]])
 
 
+def _metadata(values: Mapping[str, Any]) -> str:
+    """Return which metadata service gives tokens; "none" for none.
+
+    :raises ConfigurationError: it is one that this client does not ask
+    """
+    found = text(values.get(_METADATA, "none"), _METADATA).lower()
+    if found == _AWS:
+        raise ConfigurationError(
+            f"{_METADATA}={_AWS} is not taken here: give KafkaClient sasl=OAuthBearer(...) with a function, as in "
+            "examples/msk_iam.py"
+        )
+    if found not in {"none", _AZURE}:
+        raise ConfigurationError(f"{_METADATA} must be none or {_AZURE}")
+    return found
+
+
 def _oauth(values: Mapping[str, Any]) -> Mechanism:
     pairs = text(values.get("sasl.oauthbearer.extensions", ""), "sasl.oauthbearer.extensions").split(",")
     parts = (pair.partition("=") for pair in pairs if pair)
@@ -342,6 +363,9 @@ def _oauth(values: Mapping[str, Any]) -> Mechanism:
         if key == "oauth.cb":
             source = TokensOfCallback(source, values.get(_CALLBACK_CONFIG))
         return OAuthBearer(token_function(source), extensions)
+    if _metadata(values) == _AZURE:
+        config = text(values.get(_CALLBACK_CONFIG, ""), _CALLBACK_CONFIG)
+        return OAuthBearer(azure_identity(config, _first(values, _URL)), extensions)
     if not sources:
         raise ConfigurationError(
             f"OAUTHBEARER needs {_URL} with {' and '.join(_OAUTH.values())}; for another source of tokens give KafkaClient "

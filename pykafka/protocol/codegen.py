@@ -13,7 +13,19 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka.protocol import primitives
-from pykafka.protocol.primitives import FIXED, WIDTHS, Append, Malformed, Unfit, read_uvarint, uvarint
+from pykafka.protocol.primitives import (
+    ELEMENTS_MAX,
+    FIXED,
+    NUMBERS_PER_ELEMENT,
+    TAGS_MAX,
+    WIDTHS,
+    Append,
+    Malformed,
+    Unfit,
+    read_uvarint,
+    refuse_elements,
+    uvarint,
+)
 
 if TYPE_CHECKING:
     from pykafka.protocol.fields import Field, StructType
@@ -45,6 +57,7 @@ def encoder(cls: StructType, version: int, flexible: bool) -> Encoder:
 def decoder(cls: StructType, version: int, flexible: bool) -> Decoder:
     """Return the function that reads a struct; it raises DECODING_ERRORS. For parameters see `encoder`."""
     source = _Source("buffer, pos, end, breathe", version, flexible)
+    source.line("total = 0")
     source.line(f"return {source.read_struct(cls)}, pos")
     return source.function()
 
@@ -58,11 +71,11 @@ def _tag_encoder(field: Field, version: int) -> Encoder:
 
 
 @cache
-def _tag_decoder(field: Field, version: int) -> Decoder:
-    source = _Source("buffer, pos, end, breathe", version, True)
+def _tag_decoder(field: Field, version: int) -> Callable[..., Any]:
+    source = _Source("buffer, pos, end, breathe, total", version, True)
     with source.at(field.name):
         source.read_field(field, "value")
-    source.line("return value, pos")
+    source.line("return value, pos, total")
     return source.function()
 
 
@@ -81,13 +94,20 @@ def _tags_writer(tagged: dict[str, Field], version: int) -> Callable[[Any], byte
     return write
 
 
-def _tags_reader(tagged: dict[str, Field], version: int) -> Callable[..., int]:
+def _tags_reader(tagged: dict[str, Field], version: int) -> Callable[..., tuple[int, int]]:
     fields: dict[int | None, Field] = {}
     for field in tagged.values():
         fields[field.tag] = field
 
-    def read(buffer: memoryview, pos: int, end: int, breathe: Any, values: dict[str, Any]) -> int:
+    def read(
+        buffer: memoryview, pos: int, end: int, breathe: Any, values: dict[str, Any], total: int
+    ) -> tuple[int, int]:
         count, pos = read_uvarint(buffer, pos, end)
+        if count > TAGS_MAX:
+            raise Malformed(f"{count} tagged fields, where {TAGS_MAX} are the most")
+        total += count
+        if total > ELEMENTS_MAX:
+            refuse_elements(total)
         unknown: dict[int, bytes] = {}
         for _ in range(count):
             tag, pos = read_uvarint(buffer, pos, end)
@@ -100,13 +120,13 @@ def _tags_reader(tagged: dict[str, Field], version: int) -> Callable[..., int]:
                 unknown[tag] = bytes(buffer[pos:stop])
             else:
                 content = buffer[pos:stop]
-                values[known.name], used = _tag_decoder(known, version)(content, 0, size, breathe)
+                values[known.name], used, total = _tag_decoder(known, version)(content, 0, size, breathe, total)
                 if used != size:
                     raise Malformed(f"tag {tag} ({known.name}) has {size - used} bytes too many")
             pos = stop
         if unknown:
             values["unknown_tags"] = unknown
-        return pos
+        return pos, total
 
     return read
 
@@ -135,7 +155,7 @@ class _Source:
         self._path: list[_Part] = []
         self._indent = "    "
         self._names = 0
-        self._globals: dict[str, Any] = {"paths": self._paths, "new": object.__new__}
+        self._globals: dict[str, Any] = {"paths": self._paths, "new": object.__new__, "refuse": refuse_elements}
 
     def line(self, text: str) -> None:
         """Add a line."""
@@ -277,7 +297,10 @@ class _Source:
         if self._flexible:
             read = self._constant(_tags_reader(tagged, self._version))
             with self.at("tagged fields"):
-                self.line(f"pos = {read}(buffer, pos, end, breathe, {values}) if buffer[pos] else pos + 1")
+                with self._block("if buffer[pos]:"):
+                    self.line(f"pos, total = {read}(buffer, pos, end, breathe, {values}, total)")
+                with self._block("else:"):
+                    self.line("pos += 1")
         return value
 
     def read_field(self, field: Field, target: str) -> None:
@@ -288,16 +311,24 @@ class _Source:
         elif field.kind in FIXED:
             read = self._constant(primitives.numbers_reader(field.kind, compact, nullable))
             self.line(f"{target}, pos = {read}(buffer, pos, end)")
+            with self._block(f"if {target}:"):
+                self._count(f"len({target}) // {NUMBERS_PER_ELEMENT}")
         else:
             items, count, index = self._variable("a"), self._variable("n"), self._variable("n")
             read = self._constant(primitives.array_length_reader(compact, nullable, self._least_size(field)))
             self.line(f"{count}, pos = {read}(buffer, pos, end)")
+            with self._block(f"if {count} > 0:"):  # a null must not give back what others took
+                self._count(count)
             self.line(f"{items} = {target} = []" + (f" if {count} >= 0 else None" if nullable else ""))
             with self._block(f"for {index} in range({count}):"):
                 with self.at(_index(index)):
                     item = self._read_element(field, self._variable("i"), compact, False)
                 self.line(f"{items}.append({item})")
                 self.line("if breathe is not None: breathe()")
+
+    def _count(self, count: str) -> None:
+        self.line(f"total += {count}")
+        self.line(f"if total > {ELEMENTS_MAX}: refuse(total)")
 
     def _read_element(self, field: Field, target: str, compact: bool, nullable: bool) -> str:
         if field.kind == "struct" and nullable:

@@ -32,11 +32,27 @@ WIDTHS = {"string": 2, "bytes": 4, "records": 4}
 
 #: The longest string of the protocol (bytes).
 STRING_MAX = 0x7FFF
+#: A message has at most so many elements in all its arrays: an element of some bytes becomes an object of some hundred, and a
+#: peer that is no broker must not fill the memory. (Java's clients allow 1,000,000 for each array.)
+ELEMENTS_MAX = 2_000_000
+#: So many numbers of an array count as one element: they take as much memory.
+NUMBERS_PER_ELEMENT = 8
+#: A struct has at most so many tagged fields, as in Java's clients.
+TAGS_MAX = 10_000
 _SMALL = [bytes((number,)) for number in range(0x80)]
 
 
 class Malformed(Exception):
     """Raised for bytes that cannot be decoded."""
+
+
+def refuse_elements(count: int) -> None:
+    """Refuse a message for the number of its elements.
+
+    :param count: how many it has as far as it was read, the announced ones included
+    :raises Malformed: always
+    """
+    raise Malformed(f"{count} elements in its arrays, where {ELEMENTS_MAX} are the most")
 
 
 class Unfit(Exception):
@@ -263,6 +279,8 @@ def numbers_reader(kind: str, compact: bool, nullable: bool) -> Reader:
         length, pos = read_length(buffer, pos, end)
         if length < 0:
             return None, pos
+        if length > NUMBERS_PER_ELEMENT * ELEMENTS_MAX:
+            refuse_elements(length // NUMBERS_PER_ELEMENT)
         return list(struct.unpack_from(f">{length}{FIXED[kind]}", buffer, pos)), pos + length * size
 
     return read

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from pykafka.exceptions import RegistryError, RegistryUnavailableError, SchemaError, SchemaNotFoundError
+from pykafka.handlers.threads import ThreadingHandler
 from pykafka.registry.schemas import AVRO, Reference, Registered, Schema
 from pykafka.security.cleartext import warn_of_cleartext_registry
 from pykafka.security.mechanism import redacted
@@ -63,7 +64,7 @@ class Registry:
     Requests that fail by the network, or by the service itself, are retried with growing pauses until the deadline.
 
     :param urls: where it is, such as "https://registry.example.org"; several are asked in turn
-    :param handler: supplies the clock, pauses, and workers for requests
+    :param handler: supplies the clock, pauses, and workers for requests; None for the thread that calls, as of serializers
     :param user: of a login by user and password
     :param password: of that user
     :param token: a bearer token, or a function that returns one
@@ -78,7 +79,7 @@ class Registry:
     def __init__(
         self,
         urls: str | Sequence[str],
-        handler: Handler,
+        handler: Handler | None = None,
         *,
         user: str | None = None,
         password: str | None = None,
@@ -97,6 +98,8 @@ class Registry:
             raise ValueError(_BAD_TOKEN)
         if not valid_bool(allow_cleartext_credentials, "allow_cleartext_credentials"):
             warn_of_cleartext_registry(list(self._urls), "password" if user is not None else "token" if token else "")
+        if handler is None:
+            handler = ThreadingHandler()
         self._handler = handler
         self._login = None if user is None else base64.b64encode(f"{user}:{password}".encode()).decode()
         self._password = password

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from pykafka.security.assertions import JwtFile, SignedAssertion
     from pykafka.security.java_sasl import mechanism_of_jaas, parse_jaas
     from pykafka.security.kerberos import Gssapi
+    from pykafka.security.managed_identity import AzureManagedIdentity
     from pykafka.security.oauth import OAuthBearer, OAuthToken
     from pykafka.security.oidc import OidcClientCredentials, OidcJwtBearer
     from pykafka.security.scram import DelegationToken, Scram
 
 __all__ = [
+    "AzureManagedIdentity",
     "DelegationToken",
     "Exchange",
     "Gssapi",
@@ -51,6 +53,7 @@ if not TYPE_CHECKING:
             "assertions": "JwtFile SignedAssertion",
             "java_sasl": "mechanism_of_jaas parse_jaas",
             "kerberos": "Gssapi",
+            "managed_identity": "AzureManagedIdentity",
             "oauth": "OAuthBearer OAuthToken",
             "oidc": "OidcClientCredentials OidcJwtBearer",
             "scram": "DelegationToken Scram",

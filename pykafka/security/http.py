@@ -11,7 +11,15 @@ from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.error import HTTPError, URLError
-from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
+from urllib.request import (
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    build_opener,
+)
 
 from pykafka.handlers.threads import ThreadingHandler
 from pykafka.utils.redact import concealing
@@ -94,11 +102,12 @@ class _StayHere(HTTPRedirectHandler):
         """Return nothing: the redirect is an error."""
 
 
-def opener(context: ssl.SSLContext, left: Callable[[], float]) -> OpenerDirector:
+def opener(context: ssl.SSLContext, left: Callable[[], float], direct: bool = False) -> OpenerDirector:
     """Return what opens URLs; it follows no redirect.
 
     :param context: for https
     :param left: returns how long an answer may take from now on, status and headers included (s)
+    :param direct: whether to leave out the proxies that the environment names
     """
 
     class Answer(HTTPResponse):
@@ -120,7 +129,7 @@ def opener(context: ssl.SSLContext, left: Callable[[], float]) -> OpenerDirector
         def https_open(self, req: Request) -> HTTPResponse:
             return self.do_open(Secure, req, context=context)
 
-    return build_opener(OverTcp(), OverTls(), _StayHere())
+    return build_opener(OverTcp(), OverTls(), _StayHere(), *([ProxyHandler({})] if direct else []))
 
 
 def exchange(request: Request, ssl_config: SslConfig | None, seconds: float, most: int) -> Answer:

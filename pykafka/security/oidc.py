@@ -8,7 +8,7 @@ import json
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote_plus, urlencode, urlsplit
 
 from pykafka.exceptions import SaslAuthenticationFailed, TokenUnavailableError
@@ -29,11 +29,13 @@ SERVER_ERRORS = 500
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 #: What to check if an assertion is refused.
-_OF_ASSERTIONS = "the assertion's key, issuer, subject and audience, the clocks"
+_OF_ASSERTIONS = "the assertion's key, issuer, subject and audience, the clocks and scope"
 
 
-class _TokenEndpoint(ABC):
+class TokenEndpoint(ABC):
     """A token endpoint, and what all requests to it have.
+
+    State: none; each call makes one request.
 
     :param url: of the provider
     :param scope: what to ask for; None leaves that to the provider
@@ -45,6 +47,10 @@ class _TokenEndpoint(ABC):
 
     #: What to check if the endpoint refuses.
     _checks: str
+    #: Statuses below 500 of a service that is overloaded or not ready: another try may succeed.
+    _passing: ClassVar[frozenset[int]] = frozenset({TOO_MANY_REQUESTS})
+    #: Whether requests go through no proxy that the environment names.
+    _direct: ClassVar[bool] = False
 
     @concealing
     def __init__(
@@ -96,7 +102,8 @@ class _TokenEndpoint(ABC):
         try:
             text = text_of(self._cafile)
             context = ssl.create_default_context(cafile=self._cafile if text is None else None, cadata=text)
-            asked = opener(context, lambda: deadline - now()).open(request, timeout=self._timeout_s)
+            opened = opener(context, lambda: deadline - now(), self._direct)
+            asked = opened.open(request, timeout=self._timeout_s)
             with asked as answer:
                 body = answer.read(ANSWER_MAX + 1)
         except HTTPError as error:
@@ -138,9 +145,9 @@ class _TokenEndpoint(ABC):
                 words = []
         said = redacted(": ".join(words), *secrets) or "without a reason"
         text = f"the token endpoint {self._where} answers {error.code}: {said}"
-        if error.code == TOO_MANY_REQUESTS or error.code >= SERVER_ERRORS:
+        if error.code in self._passing or error.code >= SERVER_ERRORS:
             return TokenUnavailableError(f"{text}; the service may be down or overloaded: look at it, or wait")
-        return SaslAuthenticationFailed(f"{text}; check its address, {self._checks} and scope")
+        return SaslAuthenticationFailed(f"{text}; check its address, {self._checks}")
 
     def _read(self, body: bytes) -> OAuthToken:
         try:
@@ -155,7 +162,7 @@ class _TokenEndpoint(ABC):
             ) from None
 
 
-class OidcClientCredentials(_TokenEndpoint):
+class OidcClientCredentials(TokenEndpoint):
     """A function that gets tokens from an identity provider, for `OAuthBearer`.
 
     :param token_endpoint_url: of the provider, such as "https://idp.example.org/oauth2/token"
@@ -198,12 +205,12 @@ class OidcClientCredentials(_TokenEndpoint):
         self._secret = "" if assertion is not None else credential(client_secret, "client_secret")
         self._urlencode = urlencode
         self._assertion = assertion
-        self._checks = "client_id, client_secret" if assertion is None else _OF_ASSERTIONS
+        self._checks = "client_id, client_secret and scope" if assertion is None else _OF_ASSERTIONS
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._where} client_id={self.client_id!r}>"
 
-    __hash__ = _TokenEndpoint.__hash__
+    __hash__ = TokenEndpoint.__hash__
 
     def _request(self) -> tuple[Request, tuple[str, ...]]:
         form = {"grant_type": "client_credentials", **self._parameters}
@@ -224,7 +231,7 @@ class OidcClientCredentials(_TokenEndpoint):
         return base64.b64encode(":".join(pair).encode()).decode()
 
 
-class OidcJwtBearer(_TokenEndpoint):
+class OidcJwtBearer(TokenEndpoint):
     """A function that gets tokens for an assertion, by the grant jwt-bearer (RFC 7523; KIP-1139), for `OAuthBearer`.
 
     :param token_endpoint_url: of the provider
@@ -257,7 +264,7 @@ class OidcJwtBearer(_TokenEndpoint):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._where} assertion={name_of(self._assertion)}>"
 
-    __hash__ = _TokenEndpoint.__hash__
+    __hash__ = TokenEndpoint.__hash__
 
     def _request(self) -> tuple[Request, tuple[str, ...]]:
         assertion = self._assertion()

@@ -1,4 +1,4 @@
-"""Calls of confluent-kafka's schema registry classes, which wait for HTTP: away from a hub or an event loop.
+"""Calls of classes that ask a schema registry, and wait for HTTP: away from a hub or an event loop.
 
 They ask the registry once for a schema, and keep the answer. So only the first call for each is offloaded; the others cost
 what they cost on threads (4 to 20 us; offloaded it would be ten times that).
@@ -18,8 +18,9 @@ _FRAMED_BY_ID, _FRAMED_BY_GUID = 0, 1
 
 
 def asks_registry(given: Any) -> bool:
-    """Return whether an object is one of confluent-kafka's that ask a schema registry, or of a subclass."""
-    return any(base.__module__.startswith("confluent_kafka.schema_registry") for base in type(given).__mro__)
+    """Return whether an object asks a schema registry: of a class of `pykafka.registry` or confluent-kafka, or a subclass."""
+    theirs = any(base.__module__.startswith("confluent_kafka.schema_registry") for base in type(given).__mro__)
+    return theirs or getattr(given, "asks_registry", False) is True
 
 
 def may_wait(function: Any) -> bool:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from pykafka.exceptions import DeserializationError
+from pykafka.exceptions import DeserializationError, RegistryError, SchemaNotFoundError
 from pykafka.record import Record
 
 if TYPE_CHECKING:
@@ -57,6 +57,16 @@ def valid_on_bad_record(param: Any, name: str) -> OnBadRecord:
         sink: DeadLetterSink = param
         return sink
     raise ValueError(f'{name} must be "raise", "skip" or DeadLetters(...), not {param!r}')
+
+
+def blames_registry(cause: BaseException | None) -> bool:
+    """Return whether a deserializer failed as the schema registry is away or refuses; an unknown schema is the record's fault.
+
+    To skip records, or to make dead letters of them, would lose all that come in an outage.
+
+    :param cause: the deserializer's error
+    """
+    return isinstance(cause, RegistryError) and not isinstance(cause, SchemaNotFoundError)
 
 
 class RecordReader:
@@ -120,7 +130,7 @@ class RecordReader:
             error = self._deserialize(record)
             if error is None:
                 good.append(record)
-            elif self._policy == "raise":
+            elif self._policy == "raise" or blames_registry(error.__cause__):
                 return self._ended(good, index, letters, error)
             elif self._policy == "skip":
                 self._skip(error)
@@ -140,7 +150,7 @@ class RecordReader:
         error = self._deserialize(record)
         if error is None:
             return True
-        if self._policy == "raise":
+        if self._policy == "raise" or blames_registry(error.__cause__):
             raise error
         if self._policy == "skip":
             self._skip(error)
@@ -184,7 +194,9 @@ class RecordReader:
         text = f"the {part} at offset {record.offset} cannot be deserialized: {self._names[part]} failed by " + (
             type(cause).__name__
         )
-        if self._policy == "raise":
+        if blames_registry(cause):
+            text += "; the record is not to blame, and the consumer stays there: the next call asks the registry again"
+        elif self._policy == "raise":
             text += self._advice(record)
         error = DeserializationError(
             text,

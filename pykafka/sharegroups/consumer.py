@@ -17,7 +17,7 @@ from pykafka.metadata.brokers import countdown
 from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.metrics.listener import POLLED, WAITED
 from pykafka.record import K, Record, V
-from pykafka.serialization.reading import RecordReader
+from pykafka.serialization.reading import RecordReader, blames_registry
 from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, AcknowledgeType, AcquiredRecord, State
 from pykafka.sharegroups.engine import LEADER_POLL_INTERVAL_S, ShareEngine
 from pykafka.sharegroups.options import ShareConsumerOptions
@@ -328,10 +328,13 @@ class ShareConsumer(Viewed, Generic[K, V]):
                     self._engine.acknowledge(
                         record._held(), AcknowledgeType.REJECT if skipped else AcknowledgeType.ACCEPT
                     )
-            except Exception:
+            except Exception as error:
                 if good:
                     self._engine.put_back(records[index:])  # the next call meets it again
                     return good
+                if blames_registry(error.__cause__):  # a release would count as a delivery, of which there are few
+                    self._engine.put_back(records[index:])
+                    raise
                 self._engine.put_back(records[index + 1 :])
                 self._engine.acknowledge(record._held(), AcknowledgeType.RELEASE)
                 raise

@@ -1,8 +1,8 @@
 """Read a Markdown page: its programs, its commands, and the comments that say how to test them.
 
 Each Python block of a page runs, one after another, in one namespace and a process of its own. An embedded cluster takes the
-place of `localhost:9092`, a temporary directory that of /data. An HTML comment before a block, which readers of the page do
-not see, changes that:
+place of `localhost:9092`, a schema registry that of `http://localhost:8081`, a temporary directory that of /data. An HTML
+comment before a block, which readers of the page do not see, changes that:
 
     <!-- not run: WHY -->           the block needs what no test has: it is only compiled, and its names are checked
     <!-- test: program -->          it runs as a program of its own, as one that patches the process must

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pykafka
 from pykafka import Topic
@@ -23,8 +23,13 @@ from pykafka.embedded import EmbeddedCluster
 from tests.brokers import KafkaCluster
 from tests.docs.pages import Block, given_names, programs, wants_real_cluster
 
+if TYPE_CHECKING:
+    from tests.support.registrystub import RegistryStub
+
 #: The addresses that pages give of a cluster.
 ADDRESSES = ("localhost:9092", "127.0.0.1:9092")
+#: The address that pages give of a schema registry.
+REGISTRY = "http://localhost:8081"
 #: Where pages keep what they write.
 DATA = "/data/"
 #: How long a block that is a process of its own may take.
@@ -51,23 +56,37 @@ class Runner:
         self.known = given_names(page)
         self.imports: list[str] = []
         self.printed = io.StringIO()
+        self.registry: RegistryStub | None = None
+        self.ends = contextlib.ExitStack()
 
     def run(self) -> None:
         """Run all.
 
         :raises BlockError: one of them fails
         """
-        for block in programs(self.page):
-            how: Callable[[Block], None] = getattr(self, f"_{block.mode}")
-            how(block)
-            if block.mode != "file":
-                self.imports += [ast.unparse(node) for node in ast.parse(block.text).body if _is_import(node)]
+        with self.ends:
+            for block in programs(self.page):
+                how: Callable[[Block], None] = getattr(self, f"_{block.mode}")
+                how(block)
+                if block.mode != "file":
+                    self.imports += [ast.unparse(node) for node in ast.parse(block.text).body if _is_import(node)]
 
     def _source(self, block: Block) -> str:
         text = block.text.replace(DATA, f"{self.directory}/")
         for address in ADDRESSES:
             text = text.replace(address, self.cluster.hosts)
+        if REGISTRY in text:
+            text = text.replace(REGISTRY, self._registry())
         return text
+
+    def _registry(self) -> str:
+        """Return the address of a schema registry, which runs until the last block has ended."""
+        if self.registry is None:
+            from tests.support.registrystub import RegistryStub
+
+            self.registry = RegistryStub()
+            self.ends.enter_context(self.registry)
+        return self.registry.url
 
     def _run(self, block: Block) -> None:
         # Tracebacks name the page and its line.

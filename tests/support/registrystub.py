@@ -215,7 +215,7 @@ class RegistryStub:
             case "GET", ["subjects", subject, "versions", "latest"] if subject in self.subjects:
                 return 200, self._shown(subject, -1) | {"version": len(self.subjects[subject])}
             case "GET", ["subjects", subject, "versions", number]:
-                if int(number) <= len(self.subjects.get(subject, ())):
+                if number.isdigit() and int(number) <= len(self.subjects.get(subject, ())):
                     return 200, self._shown(subject, int(number) - 1)
                 return 404, {"error_code": 40402, "message": "Version not found."}
             case "POST", ["subjects", subject, "versions"]:

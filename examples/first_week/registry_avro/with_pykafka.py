@@ -1,14 +1,12 @@
 import sys
 
-from confluent_kafka.schema_registry import SchemaRegistryClient
-from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
-
 from examples.first_week.registry_avro import ORDER
 from pykafka import KafkaClient
+from pykafka.registry import AvroDeserializer, AvroSerializer, Registry
 
 
 def main(brokers: str, topic: str, registry: str) -> None:
-    schemas = SchemaRegistryClient({"url": registry})
+    schemas = Registry(registry)
     with KafkaClient(brokers) as client:
         with client.producer(value_serializer=AvroSerializer(schemas, ORDER)) as producer:
             for number in range(10):

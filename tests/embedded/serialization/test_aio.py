@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 
 from pykafka import DeadLetters, EmbeddedCluster
+from pykafka import registry as own
 from pykafka.aio import KafkaClient
+from pykafka.registry import Registry
 from tests.support.registrystub import RegistryStub
 
 AVRO = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})
@@ -35,17 +39,25 @@ def test_dead_letters_take_the_client_itself() -> None:
         assert asyncio.run(main(cluster.hosts)) == [0, 2, b"{"]
 
 
-def test_registry_serializers_go_through_the_bridge() -> None:
-    async def main(hosts: str, registry: SchemaRegistryClient) -> list[Any]:
+def _theirs(url: str) -> tuple[Any, Any]:
+    registry = SchemaRegistryClient({"url": url})
+    return AvroSerializer(registry, AVRO), AvroDeserializer(registry)
+
+
+def _ours(url: str) -> tuple[Any, Any]:
+    registry = Registry(url)
+    return own.AvroSerializer(registry, AVRO), own.AvroDeserializer(registry)
+
+
+@pytest.mark.parametrize("pair", [_theirs, _ours], ids=["confluent-kafka", "pykafka.registry"])
+def test_registry_serializers_go_through_the_bridge(pair: Callable[[str], tuple[Any, Any]]) -> None:
+    async def main(hosts: str, serializer: Any, deserializer: Any) -> list[Any]:
         async with KafkaClient(hosts) as client:
-            async with client.producer(value_serializer=AvroSerializer(registry, AVRO)) as producer:
+            async with client.producer(value_serializer=serializer) as producer:
                 for number in range(3):
                     await producer.produce("orders", {"id": number})
-            async with client.consumer(
-                "orders", value_deserializer=AvroDeserializer(registry), consumer_timeout_ms=300
-            ) as consumer:
+            async with client.consumer("orders", value_deserializer=deserializer, consumer_timeout_ms=300) as consumer:
                 return [record.value async for record in consumer]
 
-    with RegistryStub() as stub, SchemaRegistryClient({"url": stub.url}) as registry:
-        with EmbeddedCluster(topics={"orders": 1}) as cluster:
-            assert asyncio.run(main(cluster.hosts, registry)) == [{"id": number} for number in range(3)]
+    with RegistryStub() as stub, EmbeddedCluster(topics={"orders": 1}) as cluster:
+        assert asyncio.run(main(cluster.hosts, *pair(stub.url))) == [{"id": number} for number in range(3)]

@@ -11,7 +11,9 @@ from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_
 from confluent_kafka.schema_registry.avro import AvroSerializer
 
 from pykafka import DeadLetters, EmbeddedCluster, KafkaClient, Record
+from pykafka import registry as own
 from pykafka.exceptions import SerializationError
+from pykafka.registry import Registry
 from pykafka.serialization import IntegerSerializer, JsonSerializer, StringSerializer
 from tests.support.registrystub import RegistryStub
 
@@ -44,6 +46,31 @@ def test_keys_and_values_are_serialized(client: KafkaClient) -> None:
         (b"\x00\x00\x00\x05", b'{"a":1}', [("h", b"1")]),
         (b"\x00\x00\x00\x05", None, None),
     ]
+
+
+@pytest.mark.on_asyncio
+def test_avro_of_this_package_goes_there_and_back(client: KafkaClient) -> None:
+    with RegistryStub() as stub:
+        registry = Registry(stub.url)
+        with client.producer(
+            key_serializer=own.AvroSerializer(registry, "string"),
+            value_serializer=own.AvroSerializer(registry, AVRO),
+        ) as producer:
+            for number in range(3):
+                producer.produce("orders", {"id": number}, key="k")
+            producer.produce("orders", None, key="k")
+            with pytest.raises(SerializationError, match="the value was not sent: AvroSerializer failed by ValueError"):
+                producer.produce("orders", {"id": 1.5})
+        asked = len(stub.asked)
+        with client.consumer(
+            "orders",
+            key_deserializer=own.AvroDeserializer(registry),
+            value_deserializer=own.AvroDeserializer(registry),
+            consumer_timeout_ms=300,
+        ) as consumer:
+            read = [(record.key, record.value) for record in consumer]
+        assert read == [("k", {"id": 0}), ("k", {"id": 1}), ("k", {"id": 2}), ("k", None)]
+        assert len(stub.asked) == asked  # what was written is known
 
 
 @pytest.mark.on_asyncio

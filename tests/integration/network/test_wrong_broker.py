@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.exceptions import NoBrokersAvailableError, WrongBrokerError
+from pykafka.exceptions import NoBrokersAvailableError, RebootstrapRequired, WrongBrokerError
 from pykafka.handlers import Address, Handler
 from pykafka.protocol import wire
+from pykafka.protocol.schema import decode_response, encode_request
 from tests.brokers import KafkaCluster
 from tests.support.topics import create_topic
 
@@ -77,3 +79,20 @@ def test_a_proxy_with_numbers_of_its_own_needs_the_option(
         lead(kafka3.ports[1], kafka3.ports[2])
         cut(client, 1)
         assert client.brokers[1].call(wire.MetadataRequest(topics=[])).brokers
+
+
+def test_brokers_do_not_check_before_a_login(secure_kafka: KafkaCluster) -> None:
+    """So credentials reach a wrong broker, as docs/connections.md says. If this fails, logins can name the broker they mean."""
+    wrong = wire.ApiVersionsRequest(
+        client_software_name="pykafka", client_software_version="3", cluster_id="another", node_id=77
+    )
+
+    def answer(address: str) -> int:
+        host, port = address.split(":")
+        with socket.create_connection((host, int(port)), 10) as sock:
+            sock.sendall(b"".join(encode_request(wrong, 5, 1, "test")))
+            size = int.from_bytes(sock.recv(4, socket.MSG_WAITALL), "big")
+            return decode_response(type(wrong), 5, sock.recv(size, socket.MSG_WAITALL))[1].error_code
+
+    assert answer(secure_kafka.hosts) == RebootstrapRequired.ERROR_CODE
+    assert answer(secure_kafka.hosts_of("SASL_PLAINTEXT")) == 0

@@ -8,9 +8,10 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from pykafka import KafkaClient
+from pykafka.registry import AvroDeserializer, AvroSerializer, Registry
 from tests.support.registry import running_registry
 from tests.support.topics import create_topic
-from tests.unit.serialization.test_registry import FORMATS
+from tests.unit.serialization.test_registry import AVRO, FORMATS
 
 pytestmark = [pytest.mark.timeout(200), pytest.mark.matrix]
 
@@ -25,6 +26,22 @@ def _url() -> Iterator[str]:
 def _registry(url: str) -> Iterator[SchemaRegistryClient]:
     with SchemaRegistryClient({"url": url}) as registry:
         yield registry
+
+
+@pytest.mark.on_asyncio
+def test_avro_of_this_package_and_of_confluent_kafka_read_each_other(
+    client: KafkaClient, url: str, registry: SchemaRegistryClient
+) -> None:
+    topic = create_topic(client).name
+    value = FORMATS["avro"].value
+    own = Registry(url)
+    for serializer in (AvroSerializer(own, AVRO), FORMATS["avro"].serializer(registry)):
+        with client.producer(value_serializer=serializer) as producer:
+            for _ in range(5):
+                producer.produce(topic, value, key=b"k")
+    for deserializer in (AvroDeserializer(Registry(url)), FORMATS["avro"].deserializer(registry)):
+        with client.consumer(topic, value_deserializer=deserializer, consumer_timeout_ms=3000) as consumer:
+            assert [record.value for record in consumer] == [value] * 10
 
 
 @pytest.mark.on_asyncio

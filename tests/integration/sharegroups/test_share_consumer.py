@@ -11,7 +11,14 @@ import pytest
 from pykafka import KafkaClient, ShareConsumer
 from pykafka.admin import ConfigResource, ConfigType
 from pykafka.common import TopicPartition
-from pykafka.exceptions import DeserializationError, InvalidRecordState, TopicNotFoundError, UnpackedTooLargeError
+from pykafka.exceptions import (
+    DeserializationError,
+    InvalidRecordState,
+    RegistryError,
+    RegistryUnavailableError,
+    TopicNotFoundError,
+    UnpackedTooLargeError,
+)
 from pykafka.sharegroups.acquired_records import Acknowledged
 from tests.brokers import KafkaCluster
 from tests.support.inside import engine_of
@@ -152,6 +159,24 @@ def test_bad_records(client: KafkaClient) -> None:
         skipping.commit()
     with client.share_consumer(topic, group=group) as plain:
         assert plain.poll(timeout=1) == []
+
+
+def test_a_registry_that_is_away_costs_no_delivery(client: KafkaClient) -> None:
+    """The record stays acquired; with a release for each failure, brokers would give it up after five."""
+    topic, group = filled(client, 2), new_group(client)
+    answers = iter([*[RegistryUnavailableError("away")] * 7, RegistryError("refused"), b"0", b"1"])
+
+    def read(value: bytes) -> bytes:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return value
+
+    with client.share_consumer(topic, group=group, value_deserializer=read, on_bad_record="skip") as consumer:
+        for _ in range(8):
+            with pytest.raises(DeserializationError, match="the record is not to blame"):
+                taken(consumer, 1)
+        assert [(record.value, record.delivery_count) for record in taken(consumer, 2)] == [(b"0", 1), (b"1", 1)]
 
 
 @pytest.mark.on_asyncio

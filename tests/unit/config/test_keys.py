@@ -226,6 +226,10 @@ CREDENTIALS: dict[str, tuple[dict[str, Any], Any]] = {
     "https.ca.pem": (_OIDC, PEM),
     "oauth.cb": (_CALLBACK, _other_token),
     "sasl.oauthbearer.config": (_CALLBACK, "other"),
+    "sasl.oauthbearer.metadata.authentication.type": (
+        {**_OIDC, "sasl.oauthbearer.config": "query=resource=r"},
+        "azure_imds",
+    ),
     "sasl.oauth.token.provider": (
         {"sasl.mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": lambda: "t"},
         lambda: "u",
