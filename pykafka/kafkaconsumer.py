@@ -88,8 +88,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
     :param max_poll_interval_ms: a member that takes no message for this long loses its partitions (ms)
     :param protocol: how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, in
         which the broker assigns (KIP-848; Kafka 4.0 and later); "zookeeper", by which members agree through ZooKeeper
-        (for brokers before 0.9); "auto" takes "consumer" if brokers and group permit it, and "zookeeper" if brokers
-        keep no groups
+        (for brokers before 0.9); "auto" takes "consumer" if brokers, group and options permit it, and "zookeeper" if
+        brokers keep no groups
     :param assignor: how the group shares out partitions: "range", "roundrobin", "sticky" (KIP-54), "cooperative-sticky"
         (KIP-429) or an assignor of your own; several, the best first: the best that all members know. With
         `protocol="consumer"` a name of the broker's: "uniform" or "range". None: "range", or what the broker has by
@@ -161,7 +161,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
         session_timeout_ms: int = 30 * 1000,
         heartbeat_interval_ms: int = 3000,
         max_poll_interval_ms: int = 5 * 60 * 1000,
-        protocol: str = "classic",
+        protocol: str = "auto",
         assignor: str | type[Any] | Sequence[str | type[Any]] | None = None,
         group_instance_id: str | None = None,
         zookeeper_hosts: str | None = None,

@@ -81,6 +81,7 @@ MANY_TOPICS += [
 MANY_TOPICS += [f"{INTEGRATION}/parallel/test_groups.py"]
 #: Members of the next-generation protocol (KIP-848).
 NEXT_GENERATION = [f"{INTEGRATION}/groups/test_kip848{part}.py" for part in ("", "_mixed", "_outages")]
+NEXT_GENERATION += [f"{INTEGRATION}/groups/test_upgrades.py"]
 NEXT_GENERATION_CONSUMERS = f"{INTEGRATION}/groups/test_kip848_consumers.py"
 #: Transactions that lose partitions, answers or their turn.
 TRANSACTIONS = [

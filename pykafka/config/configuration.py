@@ -31,6 +31,7 @@ from pykafka.config.names import bare, plain
 from pykafka.config.references import resolved
 from pykafka.config.security import SAME, idle, mechanism_of, protocol_of, tls_of
 from pykafka.exceptions import ConfigurationError
+from pykafka.groups.options import CLASSIC
 from pykafka.utils.hints import most_similar
 from pykafka.utils.redact import concealing
 
@@ -151,6 +152,8 @@ class Configuration:
         codec = producer.get("compression")
         if codec in found.levels:
             producer.setdefault("compression_level", found.levels[codec])
+        if found.names_group_as_others:
+            consumer.setdefault("protocol", CLASSIC)
         _secure(client, found.secure, replaced, hosts)
         if "sasl" not in replaced:
             found.ignored += idle(found.secure)
@@ -191,6 +194,11 @@ class _Sorting:
                 raise ConfigurationError(f"{said} and {written} are one option, with two values: remove one of them")
             self._said[target.section, target.name] = written
             taken[target.name] = made
+
+    @property
+    def names_group_as_others(self) -> bool:
+        """Whether the group stands there as `group.id`, so that the protocol is by default theirs (`group.protocol`)."""
+        return plain(self._said.get(("consumer", "consumer_group"), "")).endswith("group.id")
 
 
 def targets_of(key: str) -> tuple[Target, ...]:

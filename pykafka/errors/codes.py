@@ -57,7 +57,8 @@ class InvalidRequiredAcks(ProtocolClientError, code=21, name="INVALID_REQUIRED_A
 class IllegalGeneration(ProtocolClientError, code=22, name="ILLEGAL_GENERATION"):
     """The group has had another rebalance since: rejoin it."""
 class InconsistentGroupProtocol(ProtocolClientError, code=23, name="INCONSISTENT_GROUP_PROTOCOL"):
-    """The members of the group have no assignment protocol in common."""
+    """The members of the group have no assignment protocol in common, or are of the next-generation protocol, and the brokers'
+    group.consumer.migration.policy lets no classic member in."""
 class InvalidGroupId(ProtocolClientError, code=24, name="INVALID_GROUP_ID"):
     """No group can have this name; an empty one is not taken here."""
 class UnknownMemberId(ProtocolClientError, code=25, name="UNKNOWN_MEMBER_ID"):

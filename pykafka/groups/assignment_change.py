@@ -188,7 +188,10 @@ class CooperativeAssignmentChange(AssignmentChange):
         if self._added is None:  # else a timeout or Ctrl-C has ended the hook, which is called again
             self._added = keys - self.assignment
         generation = self._membership.generation_id
-        self.assignment, self.since = keys, {key: self.since.get(key, generation) for key in keys}
+        since = dict.fromkeys(keys, generation)
+        for key in keys & self.since.keys():
+            since[key] = self.since[key]
+        self.assignment, self.since = keys, since
         self._call(self._hooks.on_added, sorted(self._added))
         self.pending = self._added = None
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ShareLostError
-from pykafka.groups.classic.membership import ClassicMembership
+from pykafka.groups.auto_membership import AutoMembership
+from pykafka.groups.kip848.membership import ConsumerGroupMembership
 from pykafka.groups.listener import ListenerMethod, Listeners, valid_listener
 from pykafka.groups.options import CLASSIC, CONSUMER, NO_STATIC_MEMBERS, ZOOKEEPER, check_pattern
 from pykafka.metrics.listener import ASSIGNED, LOST, NAMED_MAX, REVOKED
@@ -361,17 +362,15 @@ def make_membership(
 def _make(
     protocol: str, cluster: BaseCluster, hooks: AssignmentHooks, identity: Membership, **configs: Any
 ) -> GroupMembership:
-    """Return a membership; protocols other than the usual one are loaded when they are used."""
-    if protocol == CLASSIC:
-        return ClassicMembership(cluster, hooks, identity, **configs)
+    """Return a membership; protocols other than the usual ones are loaded when they are used."""
     if protocol == CONSUMER:
-        from pykafka.groups.kip848.membership import ConsumerGroupMembership
-
         return ConsumerGroupMembership(cluster, hooks, identity, **configs)
+    if protocol == CLASSIC:
+        from pykafka.groups.classic.membership import ClassicMembership
+
+        return ClassicMembership(cluster, hooks, identity, **configs)
     if protocol == ZOOKEEPER:
         return _by_zookeeper(cluster, hooks, identity, **configs)
-    from pykafka.groups.auto_membership import AutoMembership
-
     return AutoMembership(_make, cluster, hooks, identity, **configs)
 
 

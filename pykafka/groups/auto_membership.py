@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion, error_for
 from pykafka.groups.coordinator_connection import CoordinatorConnection
-from pykafka.groups.options import CONSUMER, Facts, assignor_for, check_pattern, choose
+from pykafka.groups.options import (
+    CONSUMER,
+    CONSUMER_GROUP_HEARTBEAT,
+    READY_SINCE,
+    Facts,
+    assignor_for,
+    check_pattern,
+    choose,
+    classic_option,
+)
 from pykafka.groups.subscription import TOPICS_POLL_INTERVAL_S, Subscription
 from pykafka.protocol import wire
 
@@ -18,16 +27,16 @@ if TYPE_CHECKING:
     from pykafka.groups.subscription import Topics
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
-    from pykafka.protocol.schema import Request, Response
 
 log = logging.getLogger(__name__)
-
-R = TypeVar("R", bound="Response")
 
 #: Makes a membership, from a protocol, the cluster, hooks, identity and configs.
 Make = Callable[..., "GroupMembership"]
 #: The states of groups of the classic protocol that have no members.
 WITHOUT_MEMBERS = frozenset({"", "Dead", "Empty"})
+#: How long a call waits at least for the coordinator's answer about the group (s), also one whose time is up: a program that
+#: only makes calls without a wait has to get it, and needs it once.
+ASK_S = 1.0
 
 
 class AutoMembership:
@@ -160,11 +169,8 @@ class AutoMembership:
 
     @property
     def _must_be_consumer(self) -> bool:
-        return choose(self._configs["assignor"], self._by_pattern, Facts(False))[0] == CONSUMER
-
-    @property
-    def _by_pattern(self) -> bool:
-        return self._topics is not None and Subscription(self._topics).broker_pattern is not None
+        by_pattern = self._topics is not None and Subscription(self._topics).broker_pattern is not None
+        return choose(self._configs["assignor"], by_pattern, Facts(False))[0] == CONSUMER
 
     def _choose(self, deadline: float | None) -> GroupMembership | None:
         """Return the membership of the protocol that fits; None if the deadline came first."""
@@ -187,11 +193,15 @@ class AutoMembership:
                 text = "group %s: the coordinator cannot be asked: %s; trying again"
                 self._cluster.limiter.warn(log, connection.group_id, text, connection.group_id, error)
                 connection.pause(failures, deadline)
-        protocol, why = choose(self._configs["assignor"], self._by_pattern, facts)
+        by_pattern = Subscription(topics).broker_pattern is not None
+        protocol, why = choose(self._configs["assignor"], by_pattern, facts)
         log.info("group %s: takes part by the %s protocol: %s", connection.group_id, protocol, why)
         self._refused = ""
         configs = {**self._configs, "assignor": assignor_for(protocol, self._configs["assignor"]), "chosen": True}
         made = self._make(protocol, self._cluster, self._hooks, self.identity, **configs)
+        its_connection: CoordinatorConnection | None = getattr(made, "connection", None)
+        if its_connection is not None:  # it need not ask for the coordinator again
+            its_connection.coordinator = connection.coordinator
         made.subscribe(topics)
         if self._topics is None:  # `leave` has come between
             made.leave()
@@ -204,27 +214,25 @@ class AutoMembership:
 
         :raises KafkaException: it cannot be asked
         """
-        group = self._connection.group_id
         if not coordinator.has(wire.JoinGroupRequest):
             return Facts(False, keeps_groups=False)
-        if not (
-            coordinator.has(wire.ConsumerGroupHeartbeatRequest) and coordinator.has(wire.ConsumerGroupDescribeRequest)
+        ranges, connection = coordinator.versions.found or {}, self._connection
+        option = classic_option(self._configs)
+        if (
+            option
+            or ranges.get(CONSUMER_GROUP_HEARTBEAT, (0, 0))[1] < READY_SINCE
+            or wire.DescribeGroupsRequest.api_key not in ranges
         ):
-            return Facts(False)
-        request = wire.ConsumerGroupDescribeRequest(group_ids=[group])
-        (described,) = self._ask(request, coordinator, deadline).groups
-        if not described.error_code:
-            return Facts(True, refused=self._refused)
-        address = coordinator.address
-        error = error_for(described.error_code, described.error_message, broker=address, api="ConsumerGroupDescribe")
-        if isinstance(error, UnsupportedVersion):
-            return Facts(False)
-        if not isinstance(error, GroupIdNotFound):
-            raise error
-        classic = self._ask(wire.DescribeGroupsRequest(groups=[group]), coordinator, deadline).groups[0]
-        if classic.error_code and classic.error_code != GroupIdNotFound.ERROR_CODE:
-            raise error_for(classic.error_code, classic.error_message, broker=address, api="DescribeGroups")
-        return Facts(True, classic.group_state not in WITHOUT_MEMBERS, self._refused)
+            return Facts(False, classic_option=option)
 
-    def _ask(self, request: Request[R], coordinator: Node, deadline: float | None) -> R:
-        return self._connection.call(request, coordinator, deadline, is_needed=lambda: not self._connection.closing)
+        def is_needed() -> bool:
+            return not connection.closing
+
+        # ConsumerGroupDescribe would need the right to see the topics of all other members.
+        request = wire.DescribeGroupsRequest(groups=[connection.group_id])
+        if deadline is not None:
+            deadline = max(deadline, self._cluster.handler.now() + ASK_S)
+        (group,) = connection.call(request, coordinator, deadline, is_needed=is_needed).groups
+        if group.error_code and group.error_code != GroupIdNotFound.ERROR_CODE:
+            raise error_for(group.error_code, group.error_message, broker=coordinator.address, api="DescribeGroups")
+        return Facts(True, group.group_state not in WITHOUT_MEMBERS, self._refused)

@@ -344,7 +344,9 @@ class _Run:
     # -- requests and answers ------------------------------------------------------------------------------------------
 
     def _send(self, calls: list[tuple[HeartbeatMember, Call]]) -> None:
-        timeout = min(call.timeout for _, call in calls)
+        timeout = calls[0][1].timeout
+        for _, call in calls:
+            timeout = min(timeout, call.timeout)
         try:
             connection = self._connected(timeout)
             deadline = self._native.now()
@@ -411,9 +413,11 @@ class _Run:
         now = self._native.now()
         if now - self._checked_at >= ANSWER_POLL_INTERVAL_S:
             self._checked_at = now
-            if any(request.deadline <= now for request in self._in_flight):
-                text = "no answer to a heartbeat in time; the broker may be overloaded, or the network be slow"
-                self._break(ResponseTimeoutError(text, broker=self._broker.address))
+            for request in self._in_flight:
+                if request.deadline <= now:
+                    text = "no answer to a heartbeat in time; the broker may be overloaded, or the network be slow"
+                    self._break(ResponseTimeoutError(text, broker=self._broker.address))
+                    break
 
     def _take(self, frame: memoryview) -> None:
         number, member, call, deadline, sent = self._in_flight[0]

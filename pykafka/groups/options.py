@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -34,6 +35,12 @@ COMMON = "range"
 DEFAULT = "range"
 #: The assignors that members of groups in ZooKeeper have.
 BY_TOPIC = ("range", "roundrobin")
+#: The API of the next-generation protocol, whose messages other members need not load, and the version since which it is
+#: ready for production (Kafka 4.0).
+CONSUMER_GROUP_HEARTBEAT, READY_SINCE = 68, 1
+#: The options whose meaning only members of the classic protocol keep: in the next-generation one the broker sets both times,
+#: and a static member waits for its predecessor's session instead of replacing it.
+OF_CLASSIC = ("session_timeout_ms", "heartbeat_interval_ms", "group_instance_id")
 NO_STATIC_MEMBERS = "a group in ZooKeeper has no static members: leave group_instance_id out"
 
 
@@ -81,7 +88,7 @@ def _in_zookeeper(value: Any) -> str:
 
 
 class Facts(NamedTuple):
-    """The facts that decide: about the coordinator and the group."""
+    """The facts that decide: about the coordinator, the group and the member."""
 
     #: Whether the coordinator takes members of the next-generation protocol.
     offered: bool
@@ -91,6 +98,8 @@ class Facts(NamedTuple):
     refused: str = ""
     #: Whether the brokers keep groups at all, as they do from 0.9 on.
     keeps_groups: bool = True
+    #: The option of this member that only the classic protocol honours; empty if there is none.
+    classic_option: str = ""
 
 
 def choose(assignor: Any, by_broker_pattern: bool, facts: Facts) -> tuple[str, str]:
@@ -107,6 +116,8 @@ def choose(assignor: Any, by_broker_pattern: bool, facts: Facts) -> tuple[str, s
         return CONSUMER, f"only the broker has the assignor {assignor!r}"
     if assignor is not None and assignor != (COMMON,):
         return CLASSIC, "assignor= names one that runs in the client"
+    if facts.classic_option:
+        return CLASSIC, f"only that one honours {facts.classic_option}="
     if not facts.offered:
         return CLASSIC, "the coordinator does not offer the next-generation protocol"
     if facts.refused:
@@ -114,6 +125,15 @@ def choose(assignor: Any, by_broker_pattern: bool, facts: Facts) -> tuple[str, s
     if facts.has_classic_members:
         return CLASSIC, "the group has members of the classic protocol"
     return CONSUMER, "the coordinator offers it, and the group has no members of the classic protocol"
+
+
+def classic_option(configs: Mapping[str, Any]) -> str:
+    """Return the name of an option that was set and that only the classic protocol honours; empty if there is none."""
+    for name in OF_CLASSIC:
+        default = getattr(MemberOptions, name)
+        if configs.get(name, default) != default:
+            return name
+    return ""
 
 
 def check_pattern(protocol: str, topics: Any) -> None:
@@ -176,14 +196,16 @@ class SubscriberOptions(MemberOptions):
     FACES = ("consumer",)
 
     protocol: str = option(
-        "classic",
+        AUTO,
         partial(one_of, PROTOCOLS),
         'how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, in which the broker '
         'assigns (KIP-848; Kafka 4.0 and later); "zookeeper", by which members agree through ZooKeeper (for brokers before '
-        '0.9); "auto" takes "consumer" if brokers and group permit it, and "zookeeper" if brokers keep no groups',
+        '0.9); "auto" takes "consumer" if brokers, group and options permit it, and "zookeeper" if brokers keep no groups',
         allowed='`"classic"`, `"consumer"`, `"zookeeper"`, `"auto"`',
         costs='With `"consumer"`, partitions that stay are read on in each rebalance, and the listener gets differences alone; '
-        "session and heartbeat interval are the group's settings at the broker, and those given here count for nothing.",
+        "session and heartbeat interval are the group's settings at the broker, and those given here count for nothing. "
+        '`"auto"` asks the coordinator once more before it joins, and takes `"classic"` if you set one of these, or '
+        "`group_instance_id`.",
         other=("group.protocol",),
     )
     assignor: AssignorLike | None = option(

@@ -19,8 +19,9 @@ def follower_of(consumer: Any) -> Any:
 
 
 def membership_of(consumer: Any) -> Any:
-    """Return the membership of a `KafkaConsumer`, or of a `ManagedBalancedConsumer`."""
-    return consumer._follower.membership if hasattr(consumer, "_follower") else consumer._member
+    """Return the membership of a `KafkaConsumer`, the one that "auto" has chosen, or that of a `ManagedBalancedConsumer`."""
+    membership = consumer._follower.membership if hasattr(consumer, "_follower") else consumer._member
+    return getattr(membership, "chosen", None) or membership
 
 
 def listener_of(consumer: Any) -> Any:

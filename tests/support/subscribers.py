@@ -12,8 +12,9 @@ from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.consumer.committed_offsets import GroupOffsets, Membership
 from pykafka.groups.assignment_follower import make_membership
-from pykafka.groups.options import CLASSIC, assignor_for, valid_group_assignor
+from pykafka.groups.options import AUTO, CLASSIC, assignor_for, valid_group_assignor
 from pykafka.protocol import wire
+from tests.support.protocols import QUICK
 from tests.support.topics import create_topic
 
 Keys = Collection[TopicPartition]
@@ -87,8 +88,10 @@ class Member:
         self.hooks = Hooks()
         self.identity = Membership(group_instance_id=settings.get("group_instance_id"))
         self.offsets = GroupOffsets(self.cluster, group, 100, 5, self.identity)
-        settings = {"heartbeat_interval_ms": 200, "session_timeout_ms": 6000, "metadata_max_age_ms": 1000, **settings}
         protocol = settings.pop("protocol", CLASSIC)
+        # "auto" takes the classic protocol for members that set its times
+        quick = {} if protocol == AUTO else QUICK
+        settings = {"metadata_max_age_ms": 1000, **quick, **settings}
         assignor = settings.get("assignor")
         valid = None if assignor is None else valid_group_assignor(assignor, "assignor")
         settings["assignor"] = assignor_for(protocol, valid)

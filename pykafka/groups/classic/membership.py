@@ -19,6 +19,7 @@ from pykafka.groups.assignors.abstract import by_topic, readers_of
 from pykafka.groups.classic.coordinator import AbstractCoordinator
 from pykafka.groups.classic.state import State
 from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS
+from pykafka.groups.options import CONSUMER_GROUP_HEARTBEAT, READY_SINCE
 from pykafka.groups.polled_membership import PolledMembership
 from pykafka.groups.subscription import GroupTopics, TopicWatch
 from pykafka.protocol.consumer_protocol import (
@@ -44,9 +45,6 @@ ADVICE = (
 )
 #: The mark of a client (`Cluster.kept`) that has had this advice.
 ADVISED = "next_protocol_advised"
-#: The API of the next-generation protocol, whose messages other members need not load, and the version since which it is
-#: ready for production (Kafka 4.0).
-CONSUMER_GROUP_HEARTBEAT, READY_SINCE = 68, 1
 #: The longest reason that brokers get (characters): Java's limit.
 REASON_MAX = 255
 

@@ -12,11 +12,12 @@ from pykafka.exceptions import KafkaException, error_for
 from pykafka.groups.heartbeat_sender import Activity, Heartbeat, HeartbeatSender
 from pykafka.groups.heartbeat_thread import Call
 from pykafka.groups.member_epoch import LEAVES, PAUSES, EpochMembership, Event, State, Verdict, verdict
-from pykafka.protocol import wire
+from pykafka.protocol.wire.consumer_groups import ConsumerGroupHeartbeatRequest
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.network.node import Node
+    from pykafka.protocol.wire.consumer_groups import ConsumerGroupHeartbeatResponse
 
 API = "ConsumerGroupHeartbeat"
 #: The broker's own default interval and session (ms): until its first answer brings the interval.
@@ -175,9 +176,7 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
         """Whether the coordinator may have this member: it is one, or an answer to its joining has not come."""
         return self.membership.state is State.MEMBER or self._joined < self.joins
 
-    def leaving(
-        self, target: ConsumerGroupTarget, leave_group: bool | None
-    ) -> wire.ConsumerGroupHeartbeatRequest | None:
+    def leaving(self, target: ConsumerGroupTarget, leave_group: bool | None) -> ConsumerGroupHeartbeatRequest | None:
         """Return the request by which the member leaves, or a static one pauses; None: it ends without one.
 
         :param leave_group: whether it leaves (KIP-1092); None: unless it is static
@@ -220,12 +219,12 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
             request.subscribed_topic_names = list(subscription.topics)
             request.subscribed_topic_regex = (subscription.pattern or "") if target.version else None
         if view.owned != owned:
-            request.topic_partitions = [
-                wire.ConsumerGroupHeartbeatRequest.TopicPartitions(topic_id=id_, partitions=list(parts))
-                for id_, parts in owned.items()
-            ]
+            request.topic_partitions = []
+            for id_, parts in owned.items():
+                of_topic = ConsumerGroupHeartbeatRequest.TopicPartitions(topic_id=id_, partitions=list(parts))
+                request.topic_partitions.append(of_topic)
 
-        def answered(response: wire.ConsumerGroupHeartbeatResponse) -> None:
+        def answered(response: ConsumerGroupHeartbeatResponse) -> None:
             if response.error_code:
                 self._refused(target, join, response)
             else:
@@ -250,14 +249,18 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
         join: int,
         subscription: HeartbeatSubscription,
         owned: Assignment,
-        response: wire.ConsumerGroupHeartbeatResponse,
+        response: ConsumerGroupHeartbeatResponse,
     ) -> None:
         before = assignment = self._view.assignment if self.membership.state is State.MEMBER else {}
         if response.assignment is not None:
-            assignment = {one.topic_id: tuple(one.partitions) for one in response.assignment.topic_partitions}
+            assignment = {}
+            for topic in response.assignment.topic_partitions:
+                assignment[topic.topic_id] = tuple(topic.partitions)
         self.membership.apply(Event.ANSWERED, response.member_epoch)
         self._joined, self._unreleased_since, self._may_be_known = join, None, False
-        revoked = {id_: tuple({*parts}.difference(assignment.get(id_, ()))) for id_, parts in before.items()}
+        revoked: dict[UUID, tuple[int, ...]] = {}
+        for id_, parts in before.items():
+            revoked[id_] = tuple({*parts}.difference(assignment.get(id_, ())))
         # The coordinator waits for a report without the revoked partitions, also if no report had them yet.
         self._view = CoordinatorView(subscription, None if _lacks(owned, revoked) else owned, assignment)
         interval = max(response.heartbeat_interval_ms, 1) / 1000
@@ -275,7 +278,7 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
         else:
             self._request_poll()
 
-    def _refused(self, target: ConsumerGroupTarget, join: int, response: wire.ConsumerGroupHeartbeatResponse) -> None:
+    def _refused(self, target: ConsumerGroupTarget, join: int, response: ConsumerGroupHeartbeatResponse) -> None:
         code = response.error_code
         error = error_for(code, response.error_message, broker=target.broker.address, api=API)
         meaning = verdict(code, error.retriable, self.membership.state is State.MEMBER)
@@ -358,8 +361,8 @@ def _lacks(owned: Assignment, assignment: Assignment) -> bool:
     return any(not set(partitions).issubset(owned.get(id_, ())) for id_, partitions in assignment.items())
 
 
-def _request(target: ConsumerGroupTarget, member_id: str, epoch: int) -> wire.ConsumerGroupHeartbeatRequest:
-    return wire.ConsumerGroupHeartbeatRequest(
+def _request(target: ConsumerGroupTarget, member_id: str, epoch: int) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
         group_id=target.group, member_id=member_id, member_epoch=epoch, instance_id=target.instance_id
     )
 

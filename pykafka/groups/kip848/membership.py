@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 import weakref
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,6 +37,7 @@ from pykafka.groups.subscription import GroupTopics, TopicWatch
 from pykafka.handlers.interrupts import FinalSteps
 from pykafka.metrics.listener import JOINED, LEFT, REBALANCE_FAILED, REBALANCED
 from pykafka.protocol import wire
+from pykafka.protocol.wire.consumer_groups import ConsumerGroupHeartbeatRequest
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -99,7 +100,9 @@ class ConsumerGroupMembership(PolledMembership):
     }
 
     def __init__(self, cluster: BaseCluster, hooks: AssignmentHooks, identity: Membership, **configs: Any) -> None:
-        self.config = config = {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()}
+        self.config = config = dict[str, Any]()
+        for name, default in self.DEFAULT_CONFIG.items():
+            config[name] = configs.get(name, default)
         check_instance_id(config["group_instance_id"])
         self._cluster = cluster
         self._handler = cluster.handler
@@ -143,14 +146,22 @@ class ConsumerGroupMembership(PolledMembership):
 
     def _new_heartbeats(self) -> ConsumerGroupHeartbeats:
         heartbeats = ConsumerGroupHeartbeats(
-            self._handler, self.member_id, self.activity, self.config["max_poll_interval_ms"], self._set_changed
+            self._handler, self.member_id, self.activity, self.config["max_poll_interval_ms"], self._notifier()
         )
         heartbeats.hooks = weakref.ref(self._hooks)
         heartbeats.listener = self.identity.listener
         return heartbeats
 
-    def _set_changed(self) -> None:
-        self.changed.set()  # of this process: a fork makes another event
+    def _notifier(self) -> Callable[[], object]:
+        # weak, as the heartbeat thread holds it: a consumer that the application has dropped has to leave its group
+        reference = weakref.ref(self)
+
+        def notify() -> None:
+            membership = reference()
+            if membership is not None:
+                membership.changed.set()  # of this process: a fork makes another event
+
+        return notify
 
     def _after_fork(self) -> None:
         # The member is the parent's; this process has to become one of its own.
@@ -353,7 +364,7 @@ class ConsumerGroupMembership(PolledMembership):
     def _target_at(self, broker: Node) -> ConsumerGroupTarget:
         config, subscription = self.config, self._subscription
         try:
-            version = broker.api_version(wire.ConsumerGroupHeartbeatRequest)
+            version = broker.api_version(ConsumerGroupHeartbeatRequest)
         except UnsupportedVersion as error:
             raise self._explained(error) from error
         if version < PATTERNS_SINCE and subscription is not None and subscription.broker_pattern is not None:
@@ -380,9 +391,8 @@ class ConsumerGroupMembership(PolledMembership):
         if subscription is None:
             return
         if self._topic_watch.is_due():
-            self._topic_watch.have_changed(
-                subscription, lambda: None if deadline is None else self.connection.left_ms(deadline)
-            )
+            left_ms = (lambda: None) if deadline is None else partial(self.connection.left_ms, deadline)
+            self._topic_watch.have_changed(subscription, left_ms)
             self._change.errors += self._topic_watch.refused(subscription)
         names = subscription.topics - self._topic_watch.refused_names
         present = HeartbeatSubscription(tuple(sorted(names)), subscription.broker_pattern)
@@ -407,7 +417,11 @@ class ConsumerGroupMembership(PolledMembership):
         if subscription is None or change is not self._change:
             return
         if subscription.broker_pattern is None or answer.subscription != self.heartbeats.subscription:
-            keys = frozenset(key for key in keys if key.topic in subscription.topics)
+            wanted: list[TopicPartition] = []
+            for key in keys:
+                if key.topic in subscription.topics:
+                    wanted.append(key)
+            keys = frozenset(wanted)
         self._generation.generation_id = answer.epoch
         self.identity.generation_id, self.identity.member_id = answer.epoch, self._generation.member_id
         change.lose_recreated(recreated)
@@ -526,33 +540,48 @@ class TopicIds:
 
         :param timeout_ms: for asking the cluster; by default each broker has the socket timeout
         """
-        lacking = [id_ for id_ in assignment if id_ not in self._names]
+        lacking = assignment.keys() - self._names.keys()
         if lacking:
             self._ask(lacking, timeout_ms)
-        self.unknown = any(id_ not in self._names for id_ in assignment)
-        known = {self._names[id_]: (id_, parts) for id_, parts in assignment.items() if id_ in self._names}
-        recreated = {name for name, (id_, _) in known.items() if self._ids.get(name, id_) != id_}
-        self._ids |= {name: id_ for name, (id_, _) in known.items()}
-        return frozenset(TopicPartition(name, part) for name, (_, parts) in known.items() for part in parts), recreated
+        self.unknown = False
+        keys: list[TopicPartition] = []
+        recreated: set[str] = set()
+        for id_, parts in assignment.items():
+            name = self._names.get(id_)
+            if name is None:
+                self.unknown = True
+                continue
+            if self._ids.get(name, id_) != id_:
+                recreated.add(name)
+            self._ids[name] = id_
+            for part in parts:
+                keys.append(TopicPartition(name, part))
+        return frozenset(keys), recreated
 
     def assignment(self, keys: Collection[TopicPartition]) -> Assignment:
         """Return partitions as heartbeats have them."""
         by_id: dict[UUID, list[int]] = {}
         for topic, part in sorted(keys):
             by_id.setdefault(self._ids[topic], []).append(part)
-        return {id_: tuple(parts) for id_, parts in by_id.items()}
+        found: dict[UUID, tuple[int, ...]] = {}
+        for id_, parts in by_id.items():
+            found[id_] = tuple(parts)
+        return found
 
     def _ask(self, ids: Collection[UUID], timeout_ms: int | None) -> None:
         now = self._cluster.handler.now()
         if self.unknown and now < self._ask_at:
             return
         self._ask_at = now + UNKNOWN_ID_POLL_INTERVAL_S
-        of = wire.MetadataRequest.Topic
-        topics = [of(topic_id=id_, name=None) for id_ in ids]
+        topics: list[wire.MetadataRequest.Topic] = []
+        for id_ in ids:
+            topics.append(wire.MetadataRequest.Topic(topic_id=id_, name=None))
         request = wire.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         try:
             response = self._cluster.call(request, within_ms=timeout_ms)
         except KafkaException as error:
             log.info("the names of the topics %s are not known: %s", ", ".join(map(str, ids)), error)
             return
-        self._names |= {topic.topic_id: topic.name for topic in response.topics if topic.name and not topic.error_code}
+        for topic in response.topics:
+            if topic.name and not topic.error_code:
+                self._names[topic.topic_id] = topic.name

@@ -20,6 +20,7 @@ from pykafka.exceptions import (
 )
 from pykafka.groups.classic.heartbeat import Report
 from pykafka.health import Stalled, Why
+from tests.support.inside import membership_of
 from tests.support.loops import Concurrency
 from tests.support.waiting import until
 
@@ -75,7 +76,7 @@ def test_the_answer_to_a_heartbeat_is_named_before_the_next_call(concurrency: Co
         client.consumer("t", group=group) as consumer,
     ):
         until(client.cluster.handler, lambda: (consumer.poll(1, timeout=0.2), consumer.assignment())[1])
-        membership: Any = consumer._follower.membership
+        membership: Any = membership_of(consumer)
         assert consumer.health().ready  # takes a sample
         code = UnknownMemberId.ERROR_CODE
         identity = membership.generation, membership.member_id
@@ -144,9 +145,9 @@ def test_a_topic_that_may_not_be_read_is_named(concurrency: Concurrency, monkeyp
     ):
         denied = TopicAuthorizationFailed("denied", topic="shut")
         monkeypatch.setattr(client.cluster, "topic_error", {"shut": denied}.get)
-        membership: Any = consumer._follower.membership
         with pytest.raises(TopicAuthorizationFailed):
             until(client.cluster.handler, lambda: consumer.poll(1, timeout=0.2))
+        membership: Any = membership_of(consumer)
         assert membership._topic_watch.refused_names == {"shut"}
         kinds = {problem.text.split(":")[0]: problem.kind for problem in consumer.health().problems}
         assert kinds["topic shut"] == "not-authorized"

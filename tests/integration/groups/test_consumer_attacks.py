@@ -282,7 +282,7 @@ def test_parallel_work_idles_only_once_it_has_its_share(readers: Readers) -> Non
     """A join that takes longer than `idle_timeout` is not a topic without records."""
     handler = readers.client.cluster.handler
     readers.produce(10)
-    other = readers.join()
+    other = readers.join(protocol="classic")
     readers.shared(6)
     handled: list[Any] = []
     with readers.client.consumer(*readers.topics, group=readers.group, heartbeat_interval_ms=200) as one:
@@ -297,7 +297,7 @@ def test_parallel_work_idles_only_once_it_has_its_share(readers: Readers) -> Non
 @pytest.mark.later("threads", "asyncio")
 def test_stop_ends_parallel_work_that_joins(readers: Readers) -> None:
     handler = readers.client.cluster.handler
-    readers.join()
+    readers.join(protocol="classic")
     readers.shared(6)
     with readers.client.consumer(*readers.topics, group=readers.group, heartbeat_interval_ms=200) as one:
         with one.parallel(print, workers=4) as run:

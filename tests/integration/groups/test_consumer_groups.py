@@ -21,6 +21,7 @@ from pykafka.exceptions import (
 from pykafka.groups.listener import RebalanceListener
 from pykafka.kafkaconsumer import KafkaConsumer
 from tests.support.inside import engine_of, listener_of, membership_of
+from tests.support.protocols import quick_member
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 
@@ -66,10 +67,8 @@ class Readers:
 
     def join(self, *topics: Any, committing: bool = True, **options: Any) -> Consumer:
         listener = Committer() if committing else None
-        settings = {"heartbeat_interval_ms": 200, "session_timeout_ms": 6000, "metadata_max_age_ms": 1000}
-        consumer = self.client.consumer(
-            *(topics or self.topics), group=self.group, **{"listener": listener, **settings, **options}
-        )
+        settings = {"listener": listener, **quick_member(options)}
+        consumer = self.client.consumer(*(topics or self.topics), group=self.group, **settings)
         if listener is not None:
             listener.consumer = consumer
         self.consumers.append(consumer)
@@ -293,7 +292,7 @@ def test_close_ends_a_join_in_another_worker(readers: Readers) -> None:
 
 def test_a_failed_commit_before_revocation_is_raised(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
     readers.produce(30)
-    one = readers.join(committing=False, auto_commit=True, auto_commit_interval_ms=60_000)
+    one = readers.join(committing=False, auto_commit=True, auto_commit_interval_ms=60_000, protocol="classic")
     readers.until(lambda: readers.read.total() > 5)
     assert engine_of(one).commits is not None
 

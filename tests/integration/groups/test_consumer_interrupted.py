@@ -15,12 +15,13 @@ from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.groups.listener import RebalanceListener
 from tests.brokers import KafkaCluster
+from tests.support.protocols import quick_member
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups"), pytest.mark.timeout(240)]
 
-SETTINGS: dict[str, Any] = {"heartbeat_interval_ms": 100, "session_timeout_ms": 6000, "metadata_max_age_ms": 1000}
+SETTINGS: dict[str, Any] = quick_member({})
 
 
 def test_a_timeout_at_any_step_loses_nothing(kafka: KafkaCluster) -> None:

@@ -115,7 +115,7 @@ def test_patterns_for_the_broker_and_assignors_are_refused_where_they_enter(clie
     with pytest.raises(ValueError, match="group="):
         client.consumer(pattern)
     with pytest.raises(ValueError, match='protocol="consumer"'):
-        client.consumer(pattern, group="g")
+        client.consumer(pattern, group="g", protocol="classic")
     with pytest.raises(ValueError, match="must not be empty"):
         client.consumer(SubscriptionPattern(""), group="g", **CONSUMER)
     with pytest.raises(ValueError, match="one SubscriptionPattern"):
@@ -124,7 +124,7 @@ def test_patterns_for_the_broker_and_assignors_are_refused_where_they_enter(clie
         with pytest.raises(ValueError, match="uniform"):
             client.consumer("a", group="g", assignor=assignor, **CONSUMER)
     with pytest.raises(ValueError, match="'uniform'"):
-        client.consumer("a", group="g", assignor="uniform")
+        client.consumer("a", group="g", assignor="uniform", protocol="classic")
     with pytest.raises(ValueError, match="protocol"):
         client.consumer("a", group="g", protocol="newest")
 

@@ -7,6 +7,7 @@ import logging
 import uuid
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,7 @@ def test_a_member_leaves_or_stays_as_it_says(
 def test_others_get_the_partitions_of_a_member_that_stayed_at_the_end_of_its_session(readers: Readers) -> None:
     """Its offsets were committed: nothing is read twice."""
     readers.produce(60)
-    one, two = readers.join(), readers.join()
+    one, two = readers.join(protocol="classic"), readers.join(protocol="classic")
     divided(readers)
     two.close(leave_group=False)
     readers.consumers.remove(two)
@@ -188,7 +189,8 @@ def test_leave_group_is_a_bool(readers: Readers) -> None:
 def test_each_member_can_make_the_group_rebalance(readers: Readers, assignor: str) -> None:
     """Also one that is not the leader, and whose metadata would be that of before."""
     readers.produce(40)
-    one, two = readers.join(assignor=assignor), readers.join(assignor=assignor)
+    classic: dict[str, Any] = {"protocol": "classic", "assignor": assignor}
+    one, two = readers.join(**classic), readers.join(**classic)
     divided(readers)
     for consumer in (one, two, two):
         before = generation(one)
@@ -203,7 +205,7 @@ def test_each_member_can_make_the_group_rebalance(readers: Readers, assignor: st
 @pytest.mark.later("greenlets")
 def test_one_request_makes_one_rebalance(readers: Readers) -> None:
     """Also many, before the member reads again, and while the group rebalances."""
-    one = readers.join()
+    one = readers.join(protocol="classic")
     one.enforce_rebalance()  # it has not joined
     readers.shared(6)
     assert generation(one) == 1
@@ -217,7 +219,7 @@ def test_one_request_makes_one_rebalance(readers: Readers) -> None:
 
 @pytest.mark.needs("groups")
 def test_a_request_wakes_a_member_that_waits(readers: Readers) -> None:
-    one = readers.join()
+    one = readers.join(protocol="classic")
     readers.shared(6)
     handler, before = readers.client.cluster.handler, generation(one)
     worker = handler.spawn(one.poll, 1, 20.0, name="waits")

@@ -96,6 +96,7 @@ def test_java() -> None:
         "metadata_max_age_ms": 60000,
         "client_rack": "r1",
         "consumer_group": "billing",
+        "protocol": "classic",
         "auto_offset_reset": OffsetType.LATEST,
         "auto_commit_enable": False,
         "auto_commit_interval_ms": 1000,

@@ -103,7 +103,11 @@ def test_logins_over_tls(tmp_path: Path, name: str, text: str, sasl: Any, ends: 
     assert found.client["ssl_config"].cafile is None
     assert found.client["ssl_config"].check_hostname
     if name.endswith(".ini"):
-        assert found.consumer == {"consumer_group": "python_example_group_1", "auto_offset_reset": OffsetType.EARLIEST}
+        assert found.consumer == {
+            "consumer_group": "python_example_group_1",
+            "protocol": "classic",
+            "auto_offset_reset": OffsetType.EARLIEST,
+        }
 
 
 def test_sections_of_an_ini_file_have_their_own_keys_only(tmp_path: Path) -> None:
@@ -165,7 +169,11 @@ def test_a_dict_for_confluent_kafka() -> None:
         "stats_cb": print,
     }
     assert found.producer == {"required_acks": -1, "delivery_timeout_ms": 2**31 - 1}
-    assert found.consumer == {"consumer_group": "g", "auto_offset_reset": OffsetType.EARLIEST}
+    assert found.consumer == {
+        "consumer_group": "g",
+        "protocol": "classic",
+        "auto_offset_reset": OffsetType.EARLIEST,
+    }
 
 
 class RoundRobinPartitionAssignor:

@@ -393,3 +393,20 @@ def test_a_key_and_a_table_do_not_replace_each_other(tmp_path: Path, name: str, 
     path.write_text(content)
     with pytest.raises(ConfigurationError, match=r"group\.id is there twice, with two values"):
         Configuration.read(path, environment={})
+
+
+@pytest.mark.parametrize(
+    ("values", "protocol"),
+    [
+        ({"group.id": "g"}, "classic"),
+        ({"group_id": "g"}, "classic"),
+        ({"consumer.group.id": "g"}, "classic"),
+        ({"group.id": "g", "group.protocol": "consumer"}, "consumer"),
+        ({"group.id": "g", "protocol": "auto"}, "auto"),
+        ({"consumer_group": "g"}, None),
+        ({"client.id": "c"}, None),
+    ],
+)
+def test_a_group_named_as_others_do_has_their_default_protocol(values: dict[str, Any], protocol: str | None) -> None:
+    """Java's client, librdkafka and kafka-python take part by the classic protocol unless `group.protocol` says otherwise."""
+    assert read({"bootstrap.servers": "a", **values}).consumer.get("protocol") == protocol

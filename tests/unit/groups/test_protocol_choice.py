@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pykafka.coordinator import RoundRobinPartitionAssignor
-from pykafka.groups.options import Facts, SubscriberOptions, assignor_for, choose
+from pykafka.groups.options import Facts, SubscriberOptions, assignor_for, choose, classic_option
 
 OFFERED = Facts(True)
 
@@ -25,6 +25,8 @@ OFFERED = Facts(True)
         ("uniform", Facts(False), "consumer"),  # which the broker then refuses by name
         (None, Facts(True, has_classic_members=True), "classic"),
         (None, Facts(True, refused="GROUP_ID_NOT_FOUND"), "classic"),
+        (None, Facts(True, classic_option="session_timeout_ms"), "classic"),
+        ("uniform", Facts(False, classic_option="session_timeout_ms"), "consumer"),
         (None, Facts(False, keeps_groups=False), "zookeeper"),
         (("sticky",), Facts(False, keeps_groups=False), "zookeeper"),  # which then refuses the assignor
     ],
@@ -77,3 +79,21 @@ def test_assignors_that_a_protocol_does_not_know_are_refused_by_name(protocol: s
 def test_an_own_assignor_is_named_where_it_is_refused() -> None:
     with pytest.raises(ValueError, match="'roundrobin' runs in the client"):
         assignor_for("consumer", (RoundRobinPartitionAssignor,))
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({}, ""),
+        ({"max_poll_interval_ms": 1000, "assignor": "range"}, ""),  # both protocols have them
+        ({"session_timeout_ms": 6000}, "session_timeout_ms"),
+        ({"session_timeout_ms": 30000, "heartbeat_interval_ms": 500}, "heartbeat_interval_ms"),
+        ({"group_instance_id": "host-1"}, "group_instance_id"),
+    ],
+)
+def test_options_that_mean_something_else_in_the_next_protocol_are_found(given: dict[str, Any], named: str) -> None:
+    assert classic_option(vars(SubscriberOptions(**given))) == named
+
+
+def test_auto_is_the_default() -> None:
+    assert SubscriberOptions().protocol == "auto"

@@ -1,0 +1,31 @@
+"""The group protocol of tests' consumers: that of the default, or the one that GROUP_PROTOCOL names.
+
+`GROUP_PROTOCOL=classic pytest tests/integration/groups` has on new brokers what "auto" takes on old ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from tests.support.features import kafka_since
+
+GROUP_PROTOCOL = os.environ.get("GROUP_PROTOCOL", "auto")
+#: Options that make members of the classic protocol quick; with "auto" they choose it.
+QUICK: dict[str, Any] = {"heartbeat_interval_ms": 200, "session_timeout_ms": 6000}
+
+
+def quick_member(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with those of a member that notices rebalances soon, by the protocol that a user gets.
+
+    Where the broker assigns it has the test brokers' short heartbeats, and "range", which both protocols have, so that the
+    assignments of a test are the same by both.
+    """
+    quick: dict[str, Any] = {"metadata_max_age_ms": 1000, "protocol": GROUP_PROTOCOL}
+    protocol = options.get("protocol", GROUP_PROTOCOL)
+    if protocol == "auto" and kafka_since(4, 0) and "group_instance_id" not in options:
+        quick["assignor"] = "range"
+    else:
+        quick |= QUICK
+    return {**quick, **options}
