@@ -510,7 +510,7 @@ MATRIX = {
         )
         for turn in (1, 2, 3, 4)
     },
-    "spark-job": Part("4.3.1", ["tests/examples/test_spark.py", "-m", "matrix"], 1.5),
+    "spark-job": Part("4.3.1", ["tests/examples/test_spark.py", "-m", "matrix"], 2),
     "spark-decisions": Part("4.3.1", ["tests/spark/test_decisions.py", "-m", "matrix"], 2),
     "demo-on-a-cluster": Part("4.3.1", ["tests/examples/test_flights.py", "-m", "matrix", "-k", "cluster"], 5),
     "shipping": Part(
