@@ -340,7 +340,7 @@ if shutil.which("krb5-config") is None:
 #: What `make test` runs, two at a time: those that compute beside those that wait, the short ones last.
 TEST = {
     "spark-programs": Part(
-        "4.3.1", ["tests/examples", *without([FIRST_WEEK]), *SPARK_PROGRAMS, "-m", "not matrix"], 5.1
+        "4.3.1", ["tests/examples", *without([FIRST_WEEK]), *SPARK_PROGRAMS, "-m", "not matrix"], 4.8
     ),
     "kafka": Part(
         "4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, *PROOFS, *TODAY]), "-m", "not matrix"], 6.5
@@ -357,7 +357,7 @@ TEST = {
     "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 3),
     "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 8),
     "embedded": Part("4.3.1", ["tests/embedded", *without(SEEING_IN), "-m", "not matrix"], 6.5),
-    "seeing-in": Part("4.3.1", [*SEEING_IN, "-m", "not matrix"], 5),
+    "seeing-in": Part("4.3.1", [*SEEING_IN, "-m", "not matrix"], 4.9),
     "pure": Part(
         "4.3.1",
         # pytest ignores nothing that is named itself
@@ -365,7 +365,7 @@ TEST = {
         7.2,
         pure=True,
     ),
-    "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 3.8),
+    "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 3.7),
     "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 3.5, ".venvs/spark42"),
     "promises": Part("4.3.1", [*PROMISES, FIRST_WEEK, "-m", "not matrix"], 3.3),
     "proofs": Part("4.3.1", [*PROOFS, "-m", "not matrix"], 1.5),

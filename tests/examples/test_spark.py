@@ -155,6 +155,7 @@ def test_the_page_shows_the_job() -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.timeout(300)
 def test_the_notebook_draws_the_progress_of_a_stream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
