@@ -400,6 +400,7 @@ MATRIX = {
     "groups-next-generation": Part("4.3.1", ["-m", "matrix", *NEXT_GENERATION], 8),
     "groups-next-generation-consumers": Part("4.3.1", ["-m", "matrix and not slow", NEXT_GENERATION_CONSUMERS], 7),
     "churn-next-generation": Part("4.3.1", ["-m", "slow", NEXT_GENERATION_CONSUMERS], 8),
+    "share-groups": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/sharegroups"], 3),
     "groups-many-topics": Part("4.3.1", ["-m", "matrix", *MANY_TOPICS], 8),
     "cases": Part("4.3.1", ["-m", "matrix", *CASES], 7),
     "cases-embedded": Part("4.3.1", ["-m", "matrix", "tests/unit", "tests/embedded"], 4),

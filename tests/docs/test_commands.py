@@ -6,6 +6,7 @@ import configparser
 import importlib.util
 import re
 import shlex
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,7 +102,9 @@ def wrong_python(arguments: list[str]) -> str | None:
     if arguments[:1] == ["-m"] and len(arguments) > 1:
         name = arguments[1]
         try:
-            found = importlib.util.find_spec(name) is not None
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of other packages, which this imports
+                found = importlib.util.find_spec(name) is not None
         except ModuleNotFoundError:
             found = False
         return None if found else f"there is no module {name}"
