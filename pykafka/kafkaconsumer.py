@@ -390,7 +390,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
         if elsewhere:
             raise unknown_option("poll()", elsewhere, ["max_records", "timeout"], POLL)
         if isinstance(max_records, float) or max_records == 0:
-            raise TypeError(
+            raise (TypeError if isinstance(max_records, float) else ValueError)(
                 f"max_records must be an int above 0, not {max_records!r}: write poll(timeout={max_records!r}) for seconds"
             )
         valid_int(max_records, name="max_records")

@@ -26,7 +26,7 @@ FILES = {
 
 
 class Reading:
-    """What a consumer has read."""
+    """The records that a consumer has handed out."""
 
     def __init__(self, consumer: KafkaConsumer[Any, Any]) -> None:
         self._consumer = consumer
