@@ -149,7 +149,7 @@ CLOSED = {
     "fields": [{"name": "why", "type": "string"}, {"name": "cause", "type": ["null", "shop.Closed"], "default": None}],
 }
 LOGO_VALUE, CLOSED_VALUE = {"bytes": b"ab"}, {"why": "rain", "cause": {"why": "clouds", "cause": None}}
-OF_REFERRED = {
+OF_REFERRED: dict[str, tuple[Any, list[Any]]] = {
     "union": (["Opened", "shop.Closed"], [{"logo": LOGO_VALUE}, CLOSED_VALUE]),
     "union with its own": ([LOGO | {"name": "Own"}, "null", "Logo"], [LOGO_VALUE, ("Own", LOGO_VALUE)]),
     "array": ({"type": "array", "items": "Opened"}, [[{"logo": LOGO_VALUE}], []]),
