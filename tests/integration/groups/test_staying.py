@@ -125,9 +125,9 @@ def test_a_member_that_closes_while_its_first_join_waits_leaves_or_stays(
     readers: Readers, static: bool, leave_group: bool
 ) -> None:
     """The coordinator holds the answer back until the other member, which does not poll, has joined again."""
-    one = readers.join()
+    one = readers.join(protocol="classic")
     divided(readers)
-    two = readers.join(group_instance_id=instance() if static else None)
+    two = readers.join(protocol="classic", group_instance_id=instance() if static else None)
     polling = readers.client.cluster.handler.spawn(two.poll, 1, 30.0, name="polls")
     until(readers.client.cluster.handler, lambda: members(readers) == 2 and membership_of(two).pending_join.sent)
     two.close(leave_group=leave_group)
