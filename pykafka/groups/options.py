@@ -27,8 +27,10 @@ STATIC = (
 )
 
 SESSION_COSTS = "A shorter time replaces a dead member sooner, and takes slow ones for dead."
-HEARTBEAT_COSTS = "A shorter time notices a rebalance sooner, for a small request each time. A third of `session_timeout_ms` is usual."
-SELECTS_CLASSIC = 'With the default `protocol`, another value than this default selects `"classic"`; with `"consumer"` it has no effect.'
+HEARTBEAT_COSTS = (
+    "A shorter time notices a rebalance sooner, for a request each time. A third of `session_timeout_ms` is usual."
+)
+SELECTS_CLASSIC = 'Another value selects `"classic"` with the default `protocol`, and has no effect with `"consumer"`.'
 
 CLASSIC, CONSUMER, ZOOKEEPER, AUTO = "classic", "consumer", "zookeeper", "auto"
 #: The values of the setting `protocol`.
