@@ -59,7 +59,7 @@ class Service:
             group=group,
             auto_commit=True,
             auto_commit_interval_ms=1000,
-            session_timeout_ms=6000,
+            session_timeout_ms=6000,  # this and the next line select the classic protocol, also on Kafka 4
             heartbeat_interval_ms=1000,
             value_deserializer=JsonDeserializer(),
         ) as consumer:

@@ -306,8 +306,9 @@ class GroupOffsets:
             )
         else:
             why = (
-                "the group has rebalanced without it, as after a stall beyond session_timeout_ms or max_poll_interval_ms: "
-                "raise these, or take less time for the messages of one call; the next call for messages joins again"
+                "the group has rebalanced without it, as after max_poll_interval_ms without a call, or a process that stood "
+                "still for longer than its session: take less time for the messages of one call, or raise "
+                "max_poll_interval_ms; the next call for messages joins again"
             )
         member = self.membership
         return (

@@ -23,9 +23,9 @@ class RebalanceListener:
     def on_revoked(self, partitions: list[TopicPartition]) -> object:
         """Prepare for the loss of partitions; they are still this member's, so that `commit()` works.
 
-        Called before each rebalance with the whole assignment, and before the member leaves. With
-        "cooperative-sticky", and with `protocol="consumer"`, it is called during a rebalance, with the partitions that
-        go to other members, if any.
+        Called during a rebalance, if partitions go to other members, with these; and before the member leaves. This is the
+        form of the next protocol, which a member has by default on Kafka 4.0 and later, of "cooperative-sticky", and of
+        ZooKeeper. Other members of the classic protocol get the whole assignment, before each rebalance.
 
         :param partitions: the revoked ones, at least one
         """
@@ -33,8 +33,8 @@ class RebalanceListener:
     def on_assigned(self, partitions: list[TopicPartition]) -> object:
         """Prepare for reading partitions; `seek()` works here.
 
-        :param partitions: the whole new assignment; with "cooperative-sticky", and `protocol="consumer"`, the new ones; perhaps
-            none
+        :param partitions: the added ones, perhaps none; in the classic protocol without "cooperative-sticky", the whole new
+            assignment
         """
 
     def on_lost(self, partitions: list[TopicPartition]) -> object:

@@ -26,6 +26,12 @@ STATIC = (
     "partitions, without a rebalance"
 )
 
+SESSION_COSTS = "A shorter time replaces a dead member sooner, and takes slow ones for dead."
+HEARTBEAT_COSTS = (
+    "A shorter time notices a rebalance sooner, for a request each time. A third of `session_timeout_ms` is usual."
+)
+SELECTS_CLASSIC = 'Another value selects `"classic"` with the default `protocol`, and has no effect with `"consumer"`.'
+
 CLASSIC, CONSUMER, ZOOKEEPER, AUTO = "classic", "consumer", "zookeeper", "auto"
 #: The values of the setting `protocol`.
 PROTOCOLS = (CLASSIC, CONSUMER, ZOOKEEPER, AUTO)
@@ -161,15 +167,20 @@ class MemberOptions(Options):
         3000,
         partial(up_to, INT32_MAX, above_0),
         "how often heartbeats go out (ms); below the session timeout",
-        costs="A shorter time notices a rebalance sooner, for a small request each time. A third of "
-        "`session_timeout_ms` is usual.",
+        costs={
+            "managed": HEARTBEAT_COSTS,
+            "consumer": f"{HEARTBEAT_COSTS} {SELECTS_CLASSIC}",
+        },
     )
     session_timeout_ms: int = option(
         30000,
         partial(up_to, INT32_MAX, above_0),
         "the coordinator removes a member without a heartbeat for this long (ms); brokers have limits for it",
         allowed="1 to 2147483647; brokers have limits, by default 6000 to 1800000 (old ones: to 300000 or 30000)",
-        costs="A shorter time replaces a dead member sooner, and takes slow ones for dead.",
+        costs={
+            "managed": SESSION_COSTS,
+            "consumer": f"{SESSION_COSTS} {SELECTS_CLASSIC}",
+        },
     )
     max_poll_interval_ms: int = option(
         300000,
@@ -184,7 +195,11 @@ class MemberOptions(Options):
             "managed": f"makes a static member (KIP-345; Kafka 2.3 and later): `stop()` {STATIC}",
             "consumer": f"makes a static member (KIP-345; Kafka 2.3 and later): `close()` {STATIC}",
         },
-        costs="A member that does not come back keeps its partitions for `session_timeout_ms`.",
+        costs={
+            "managed": "A member that does not come back keeps its partitions for `session_timeout_ms`.",
+            "consumer": "A member that does not come back keeps its partitions until its session ends. With the default "
+            '`protocol`, an id selects `"classic"`.',
+        },
         takes={"managed": "str | bytes | None"},
     )
 
