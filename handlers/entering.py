@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pykafka.handlers.base import LockType
+    from pykafka.handlers.base import LockType, RLockType
 
 _ONCE = (True,)
 
@@ -33,8 +33,8 @@ def enter(acquire: Callable[[bool], bool], release: Callable[[], object]) -> boo
     return True
 
 
-class GuardedLock:
-    """A lock of the operating system whose `with` block no interrupt can miss.
+class GuardedRLock:
+    """A re-entrant lock of the operating system whose `with` block no interrupt can miss.
 
     Only `__enter__` executes Python code, which the interpreter runs without a look for signals at its end. All else is the
     lock's own methods, `__exit__` included: Python code there could be interrupted before it has released the lock.
@@ -42,14 +42,23 @@ class GuardedLock:
     :param lock: of `_thread`
     """
 
-    __slots__ = ("__exit__", "__weakref__", "acquire", "locked", "release")
+    __slots__ = ("__exit__", "__weakref__", "acquire", "release")
 
-    def __init__(self, lock: LockType) -> None:
+    def __init__(self, lock: RLockType) -> None:
         self.acquire: Any = lock.acquire
         self.release: Any = lock.release
-        self.locked: Any = lock.locked
         self.__exit__: Any = lock.__exit__
 
     def __enter__(self) -> bool:
         """Take the lock."""
         return enter(self.acquire, self.release)
+
+
+class GuardedLock(GuardedRLock):
+    """A lock that is not re-entrant. As `GuardedRLock`."""
+
+    __slots__ = ("locked",)
+
+    def __init__(self, lock: LockType) -> None:
+        super().__init__(lock)
+        self.locked: Any = lock.locked

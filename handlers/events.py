@@ -7,21 +7,36 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pykafka.handlers.base import check_process
+from pykafka.handlers.base import GAP_BEFORE_WITH, check_process
 from pykafka.handlers.patching import original
 
 if TYPE_CHECKING:
-    from pykafka.handlers.base import LockType
+    from pykafka.handlers.base import LockType, RLockType
 
 
 def allocate_lock() -> LockType:
-    """Make a lock for OS threads that gevent.monkey cannot have replaced."""
+    """Make a lock for OS threads that gevent.monkey cannot have replaced; no Ctrl-C keeps it (`GAP_BEFORE_WITH`)."""
     lock: LockType = _allocate_lock()
-    return lock
+    if not GAP_BEFORE_WITH:
+        return lock
+    from pykafka.handlers.entering import GuardedLock
+
+    return GuardedLock(lock)
+
+
+def allocate_rlock() -> RLockType:
+    """Make a re-entrant lock, as `allocate_lock` does."""
+    lock: RLockType = _allocate_rlock()
+    if not GAP_BEFORE_WITH:
+        return lock
+    from pykafka.handlers.entering import GuardedRLock
+
+    return GuardedRLock(lock)
 
 
 # Taken once: what stands there now is the interpreter's, or gevent.monkey has kept the interpreter's.
 _allocate_lock = original("_thread", "allocate_lock")
+_allocate_rlock = original("_thread", "RLock")
 
 
 class GateEvent:

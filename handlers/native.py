@@ -18,7 +18,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from pykafka.exceptions import WorkerNotStartedError
 from pykafka.handlers.base import (
-    GAP_BEFORE_WITH,
     Address,
     EventType,
     Handler,
@@ -29,7 +28,7 @@ from pykafka.handlers.base import (
     Worker,
 )
 from pykafka.handlers.deadline import Deadline
-from pykafka.handlers.events import GateEvent, allocate_lock
+from pykafka.handlers.events import GateEvent, allocate_lock, allocate_rlock
 from pykafka.handlers.lookups import Lookup, Lookups, Reverse
 from pykafka.handlers.patching import original
 from pykafka.handlers.sockets import SocketHandler
@@ -274,16 +273,11 @@ class NativeHandler(SocketHandler):
 
     def Lock(self) -> LockType:
         """Make a lock that is not re-entrant."""
-        if not GAP_BEFORE_WITH:
-            return allocate_lock()
-        from pykafka.handlers.entering import GuardedLock
-
-        return GuardedLock(allocate_lock())
+        return allocate_lock()
 
     def RLock(self) -> RLockType:
         """Make a re-entrant lock."""
-        lock: RLockType = original("_thread", "RLock")()
-        return lock
+        return allocate_rlock()
 
     def Semaphore(self, value: int = 1) -> SemaphoreType:
         """Make a semaphore. As `Handler.Semaphore`."""

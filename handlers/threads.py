@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pykafka.exceptions import PatchedTooLateError, WorkerNotStartedError
 from pykafka.handlers.base import (
-    GAP_BEFORE_WITH,
     Address,
     EventType,
     Handler,
@@ -30,7 +29,7 @@ from pykafka.handlers.base import (
     process_number,
 )
 from pykafka.handlers.deadline import Deadline
-from pykafka.handlers.events import GateEvent
+from pykafka.handlers.events import GateEvent, allocate_lock, allocate_rlock
 from pykafka.handlers.lookups import Lookups
 from pykafka.handlers.patching import PATCHERS, is_patched, is_patched_by_eventlet
 from pykafka.handlers.sockets import SocketHandler
@@ -155,11 +154,7 @@ class ThreadingHandler(SocketHandler):
             self._make_lock = greenlets.make_lock
             self._hub = greenlets.HubWatch()
         else:
-            self._make_lock = threading.Lock
-            if GAP_BEFORE_WITH:
-                from pykafka.handlers.entering import GuardedLock
-
-                self._make_lock = lambda: GuardedLock(threading.Lock())
+            self._make_lock = allocate_lock
         super().__init__(make_waiter)
         self._lookups = Lookups(self)
 
@@ -193,7 +188,7 @@ class ThreadingHandler(SocketHandler):
 
     def RLock(self) -> RLockType:
         """Make a re-entrant lock."""
-        return threading.RLock()
+        return threading.RLock() if self.cooperative else allocate_rlock()
 
     def Semaphore(self, value: int = 1) -> SemaphoreType:
         """Make a semaphore. As `Handler.Semaphore`."""

@@ -1,4 +1,4 @@
-"""Build wheels of this Python for other machines and C libraries, by the C compiler zig, which PyPI has as ziglang.
+"""Build wheels of this Python for other machines and C libraries, by the C compiler zig (extra `cross`).
 
 `python -m tools.cross_wheels manylinux_2_17_aarch64` writes it to dist/; without a tag, all of `TAGS`. Building needs neither a
 container nor an emulator. `--try` sends a message to and fro with the wheel for aarch64 and glibc: under qemu, by Debian's
@@ -8,6 +8,7 @@ Python for that machine, both unpacked into the cache. No registry has a Python 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -92,13 +93,15 @@ def try_out(wheel: Path) -> None:
 def main() -> None:
     """Build, count, and perhaps try."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("tags", nargs="*", choices=[*TAGS, []], default=list(TAGS), metavar="TAG", help=" ".join(TAGS))
+    parser.add_argument("tags", nargs="*", choices=[*TAGS, []], default=[], metavar="TAG", help=" ".join(TAGS))
     parser.add_argument("--try", action="store_true", dest="tried", help="run the wheel of aarch64 under qemu")
     options = parser.parse_args()
+    if importlib.util.find_spec("ziglang") is None:
+        parser.error("zig is not here: pip install -e '.[test,cross]'")
     with tempfile.TemporaryDirectory(prefix="pykafka-cross-") as folder:
         source = Path(folder) / "source"
         shutil.copytree(ROOT, source, ignore=LEFT_OUT, symlinks=True)
-        for tag in options.tags:
+        for tag in options.tags or TAGS:
             wheel = build(tag, source)
             print(f"cross: {wheel.name}, {check(wheel)} compiled modules", flush=True)
             if options.tried and tag.startswith("manylinux") and tag.endswith("aarch64"):

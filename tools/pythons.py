@@ -1,18 +1,21 @@
 """Find the interpreters of other Python releases; `python -m tools.pythons 3.12` prints the path of one.
 
 Those that pyenv has installed count, although its command `python3.12` refuses to run where the release is not chosen.
-What this machine lacks comes from Debian's unstable suite, if apt-get is here: unpacked into the cache, beside its own C
-library, so that nothing of the machine changes. Debian has no free-threaded interpreter.
+What this machine lacks comes from Debian's unstable suite, if apt-get is here and its sources name a mirror of Debian: unpacked
+into the cache, beside its own C library, so that nothing of the machine changes. It is fetched anew each month, as the suite
+moves on. Debian has no free-threaded interpreter.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 #: The releases besides the oldest supported one, which `make test` uses unless PYTHON names another.
@@ -32,7 +35,10 @@ APT::Architectures {{ "{machine}"; }};
 APT::Install-Recommends "false";
 APT::Sandbox::User "root";
 """
-SOURCES = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian {suite} main\n"
+#: The keys of Debian's archive; Ubuntu has them only if the package of that name is installed.
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+#: A line of `apt-get update --print-uris` about Debian's archive, or about a list of its mirrors; others have no `main` there.
+MIRROR = re.compile(r"^'(\S+/debian(?:\.list)?)/+dists/[^/']+/main/", re.MULTILINE)
 
 
 def find(release: str) -> str | None:
@@ -41,23 +47,35 @@ def find(release: str) -> str | None:
     candidates = [
         shutil.which(f"python{release}"),
         *sorted(pyenv.glob(f"versions/{release}.*/bin/python{release}"), reverse=True),
-        _folder(release) / "usr" / "bin" / f"python{release}",
+        _folder(_present(release)) / "usr" / "bin" / f"python{release}",
     ]
     return next((str(candidate) for candidate in candidates if candidate and _runs(candidate)), None)
 
 
 def can_fetch(release: str) -> bool:
-    """Return whether Debian has an interpreter of a release for this machine."""
-    return release in FETCHED and shutil.which("apt-get") is not None and os.uname().machine == "x86_64"
+    """Return whether Debian has an interpreter of a release for this machine; `obstacle` says why not."""
+    return obstacle(release) is None
+
+
+def obstacle(release: str) -> str | None:
+    """Return why Debian's interpreter of a release cannot be fetched; None if it can."""
+    if release not in FETCHED:
+        return f"only {' and '.join(FETCHED)} are fetched from Debian"
+    if os.uname().machine != "x86_64":
+        return f"Debian's are fetched for x86_64 only, and this is {os.uname().machine}"
+    return _no_archive()
 
 
 def fetch(release: str) -> str:
     """Unpack Debian's interpreter of a release into the cache; return its path.
 
+    :raises RuntimeError: apt-get, or its sources, or Debian's keys are missing
     :raises subprocess.CalledProcessError: apt-get, dpkg-deb or patchelf fails
     """
     packages = [f"python{release}-venv", f"libpython{release}-dev"]
-    folder = unpack(release, "unstable", "amd64", packages, lambda *folders: _use_its_own_library(release, *folders))
+    folder = unpack(
+        _present(release), "unstable", "amd64", packages, lambda *folders: _use_its_own_library(release, *folders)
+    )
     return str(folder / "usr" / "bin" / f"python{release}")
 
 
@@ -70,6 +88,7 @@ def unpack(
     :param suite: of Debian, such as "unstable"
     :param machine: as Debian names it, such as "arm64"
     :param finish: changes what was unpacked, before others see it; gets its present and its later directory
+    :raises RuntimeError: apt-get, or its sources, or Debian's keys are missing
     :raises subprocess.CalledProcessError: apt-get or dpkg-deb fails
     """
     folder = _folder(name)
@@ -94,12 +113,38 @@ def _folder(name: str) -> Path:
     return Path(cache) / "pykafka" / "pythons" / f"debian-{name}"
 
 
+def _present(release: str) -> str:
+    """Return the name of this month's directory of a release of the unstable suite."""
+    return f"{release}-{date.today():%Y-%m}"
+
+
+def _mirror() -> str | None:
+    """Return the address of the Debian archive that this machine's own apt uses; None if it uses none."""
+    uris = subprocess.run(["apt-get", "update", "--print-uris"], capture_output=True, text=True, check=False).stdout
+    mirror = MIRROR.search(uris)
+    return mirror[1] if mirror else None
+
+
+def _no_archive() -> str | None:
+    """Return why no package of Debian can be fetched; None if one can."""
+    if shutil.which("apt-get") is None:
+        return "Debian's come by apt-get, which is not here"
+    if not KEYRING.is_file():
+        return f"Debian's need its keys, {KEYRING}: install debian-archive-keyring"
+    if _mirror() is None:
+        return "Debian's come from the mirror in the sources of this machine's apt, which name none"
+    return None
+
+
 def _download(suite: str, machine: str, packages: list[str], folder: Path) -> list[Path]:
     """Fetch packages and all that they need; return the paths."""
+    reason = _no_archive()
+    if reason is not None:
+        raise RuntimeError(reason)
     for part in ("state/lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True)
     (folder / "status").touch()
-    (folder / "sources.list").write_text(SOURCES.format(suite=suite))
+    (folder / "sources.list").write_text(f"deb [signed-by={KEYRING}] {_mirror()} {suite} main\n")
     (folder / "apt.conf").write_text(APT.format(folder=folder, machine=machine))
     environment = os.environ | {"APT_CONFIG": str(folder / "apt.conf")}
     for command in (["update"], ["install", "--yes", "--download-only", *packages]):
@@ -142,7 +187,7 @@ def main() -> None:
     if found is None and can_fetch(release):
         found = fetch(release)
     if found is None:
-        sys.exit(f"Python {release} is not on this machine, neither on the path nor among pyenv's")
+        sys.exit(f"Python {release} is not on this machine, neither on the path nor among pyenv's: {obstacle(release)}")
     print(found)
 
 

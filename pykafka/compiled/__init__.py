@@ -56,7 +56,8 @@ def install() -> None:
 def _must_stay_free_threaded() -> bool:
     """Return whether this interpreter has no GIL, and keeps none whatever is imported (PYTHON_GIL=0, -X gil=0)."""
     has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
-    return not has_gil and sys._xoptions.get("gil", os.environ.get("PYTHON_GIL")) == "0"
+    variable = None if sys.flags.ignore_environment else os.environ.get("PYTHON_GIL")  # python -E, -I
+    return not has_gil and sys._xoptions.get("gil", variable) == "0"
 
 
 def _is_subinterpreter() -> bool:

@@ -346,6 +346,15 @@ def _metadata(values: Mapping[str, Any]) -> str:
     return found
 
 
+def _authorities(values: Mapping[str, Any]) -> str | None:
+    """Return the file of the authorities that sign certificates of token endpoints; None for the system's."""
+    given = [key for key in _AUTHORITIES if values.get(key) is not None]
+    if len(given) > 1:
+        raise ConfigurationError(f"{' and '.join(given)} say the same: give one of them")
+    cafile = text(values[given[0]], given[0]) if given else SYSTEM
+    return None if cafile == SYSTEM else cafile
+
+
 def _oauth(values: Mapping[str, Any]) -> Mechanism:
     pairs = text(values.get("sasl.oauthbearer.extensions", ""), "sasl.oauthbearer.extensions").split(",")
     parts = (pair.partition("=") for pair in pairs if pair)
@@ -374,18 +383,13 @@ def _oauth(values: Mapping[str, Any]) -> Mechanism:
     client_id, secret = (
         _first(values, key) if has_assertion(values) else _needed(values, "OAUTHBEARER", key) for key in _OAUTH.values()
     )
-    scope = _first(values, "sasl.oauthbearer.scope")
-    authorities = [key for key in _AUTHORITIES if values.get(key) is not None]
-    if len(authorities) > 1:
-        raise ConfigurationError(f"{' and '.join(authorities)} say the same: give one of them")
-    cafile = text(values[authorities[0]], authorities[0]) if authorities else SYSTEM
     encode = flag(values.get("sasl.oauthbearer.header.urlencode", False), "sasl.oauthbearer.header.urlencode")
     source = token_source(
         {**values, "sasl.oauthbearer.header.urlencode": encode},
         client_id=client_id,
         client_secret=secret,
-        scope=scope,
-        cafile=None if cafile == SYSTEM else cafile,
+        scope=_first(values, "sasl.oauthbearer.scope"),
+        cafile=_authorities(values),
     )
     return OAuthBearer(source, extensions)
 

@@ -24,7 +24,11 @@ IDLE_S = 5.0
 EARLY = 5
 #: The longest pause before a heartbeat that failed is sent again (s).
 RETRY_MAX_S = 1.0
-#: The warning of a member whose session must have ended.
+#: The error of a member that the application has left idle, and the warning of one whose session must have ended.
+IDLE = (
+    "group %s: the application took no messages for %d ms, so this member has left the group; read more often, or raise "
+    "max_poll_interval_ms"
+)
 OVERDUE = (
     "group %s: the coordinator has taken no heartbeat of this member for longer than its session (%d ms), so other members may "
     "have its partitions; this member continues to try: %s"

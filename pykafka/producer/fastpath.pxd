@@ -9,7 +9,8 @@ cdef extern from *:
     static vectorcallfunc pykafka_unexplained = NULL;
     static PyObject *pykafka_explain = NULL;
 
-    /* Replace the TypeError that is set by the one that pykafka_explain returns, if it returns one. */
+    /* Replace the TypeError that is set by the one that pykafka_explain returns, if it returns one, or by Ctrl-C or a greenlet's
+       timeout that comes meanwhile. */
     static CYTHON_UNUSED void pykafka_replace_error(PyObject *const *args, Py_ssize_t count, PyObject *names) {
         PyObject *kind, *value, *trace, *given, *error = NULL;
         Py_ssize_t at, every = count + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
@@ -23,12 +24,12 @@ cdef extern from *:
             error = PyObject_CallFunction(pykafka_explain, "OO", given, names == NULL ? Py_None : names);
             Py_DECREF(given);
         }
-        if (error == NULL || error == Py_None) {
+        if (error == Py_None || (error == NULL && PyErr_ExceptionMatches(PyExc_Exception))) {
             PyErr_Clear();
             PyErr_Restore(kind, value, trace);
         } else {
             Py_XDECREF(kind); Py_XDECREF(value); Py_XDECREF(trace);
-            PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+            if (error != NULL) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
         }
         Py_XDECREF(error);
     }

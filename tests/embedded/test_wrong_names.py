@@ -16,6 +16,7 @@ from pykafka import KafkaClient, TopicPartition
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import SerializationError
 from pykafka.producer import fastpath
+from pykafka.utils import hints
 
 SECRET = "sword" + "fish"
 A0 = TopicPartition("a", 0)
@@ -237,3 +238,23 @@ def test_wrong_calls_keep_nothing_alive(blocking: Made) -> None:
         with pytest.raises(TypeError):
             producer.produce("a", value, **wrong)
     assert sys.getrefcount(value) - before < 10
+
+
+class Interrupted(BaseException):
+    """Stands in for KeyboardInterrupt and gevent.Timeout."""
+
+
+@pytest.mark.parametrize("raised", [Interrupted, ValueError])
+def test_an_interrupt_of_the_explanation_is_kept(
+    blocking: Made, monkeypatch: pytest.MonkeyPatch, raised: type[BaseException]
+) -> None:
+    """An exception of the explanation itself is dropped: Python's error about the arguments says more."""
+    _, producer, _ = blocking
+
+    def fail(*_: Any) -> Any:
+        raise raised
+
+    monkeypatch.setattr(hints, "wrong_arguments", fail)
+    wrong: dict[str, Any] = {"callback": print}
+    with pytest.raises(raised if COMPILED and raised is Interrupted else TypeError):
+        producer.produce("a", b"1", **wrong)

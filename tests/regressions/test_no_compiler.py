@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 import venv
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.regressions.test_replaced_product import LEFT_OUT, ROOT
+from tests.regressions.test_replaced_product import LEFT_OUT, ROOT, run
 
 pytestmark = [pytest.mark.matrix, pytest.mark.timeout(600)]
 
@@ -21,28 +20,12 @@ def test_install_and_run(tmp_path: Path) -> None:
     venv.create(tmp_path / "home", with_pip=True)
     python = tmp_path / "home" / "bin" / "python"
     (tmp_path / "bin").mkdir()
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PYKAFKA"))}
     # No directory that has a compiler is on the path, and Python's own settings name none that works.
-    kept |= {"PATH": str(tmp_path / "bin"), "CC": str(tmp_path / "cc")}
-
-    def run(*command: str | Path) -> str:
-        done = subprocess.run(
-            [str(part) for part in command],
-            cwd=tmp_path,
-            env=kept,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout[-3000:]
-        return done.stdout
-
-    said = run(python, "-m", "pip", "install", "--verbose", f"{tmp_path / 'source'}[embedded]")
+    run_without = partial(run, where=tmp_path, PATH=str(tmp_path / "bin"), CC=str(tmp_path / "cc"))
+    said = run_without(python, "-m", "pip", "install", "--verbose", f"{tmp_path / 'source'}[embedded]")
     assert "pykafka: Python sources are used, which are slower." in said
-    assert "pure Python sources, nothing is compiled" in run(python, "-m", "pykafka")
-    listed = run(python, "-m", "pip", "list", "--format=freeze")
+    assert "pure Python sources, nothing is compiled" in run_without(python, "-m", "pykafka")
+    listed = run_without(python, "-m", "pip", "list", "--format=freeze")
     assert {line.partition("==")[0] for line in listed.splitlines()} - {"pip", "setuptools"} == {
         "confluent-kafka",
         "crc32c",
@@ -51,4 +34,4 @@ def test_install_and_run(tmp_path: Path) -> None:
     }
     program = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     assert program is not None
-    assert run(python, "-c", program[1]).count("hello") == 1000
+    assert run_without(python, "-c", program[1]).count("hello") == 1000

@@ -30,12 +30,16 @@ print(found.version, *sorted(str(path) for path in there - owned if "__pycache__
 """
 
 
-def run(*command: str | Path, where: Path) -> str:
+def run(*command: str | Path, where: Path, **variables: str) -> str:
+    """Return what a command prints, without Python's and PyKafka's variables.
+
+    :param variables: of its environment
+    """
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PYKAFKA"))}
     done = subprocess.run(
         [str(part) for part in command],
         cwd=where,
-        env=kept | {"PYKAFKA_PURE_PYTHON": "1"},
+        env=kept | variables,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -52,7 +56,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a wheel of this checkout, from a copy of it: building writes beside the sources."""
     scratch = tmp_path_factory.mktemp("wheel")
     shutil.copytree(ROOT, scratch / "source", ignore=LEFT_OUT, symlinks=True)
-    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", scratch, scratch / "source", where=scratch)
+    command = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", scratch, scratch / "source")
+    run(*command, where=scratch, PYKAFKA_PURE_PYTHON="1")
     (found,) = scratch.glob("pykafka-3*.whl")
     return found
 

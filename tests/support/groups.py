@@ -12,10 +12,40 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.compat.group_consumer import GroupConsumer
+from pykafka.handlers import Handler
 from pykafka.topic import Topic
+from tests.brokers import KafkaCluster
 from tests.support.topics import create_topic
+from tests.support.waiting import until
 
 M = TypeVar("M", bound=GroupConsumer)
+
+
+def close_before_the_answer(
+    kafka: KafkaCluster,
+    handler: Handler,
+    poll: Callable[[], object],
+    close: Callable[[], object],
+    has_sent: Callable[[], object] = lambda: True,
+) -> None:
+    """Close a consumer while the one broker is paused: it gets what joins and what leaves at the same time.
+
+    :param poll: what joins the group
+    :param has_sent: whether the request to join is on its way
+    """
+    (broker,) = kafka.broker_ids
+    kafka.pause(broker)
+    try:
+        polling = handler.spawn(poll, name="polls")
+        until(handler, has_sent)
+        handler.sleep(0.5)
+        closing = handler.spawn(close)
+        handler.sleep(0.5)
+    finally:
+        kafka.resume(broker)
+    assert closing.join(20)
+    assert closing.error is None
+    assert polling.join(5)
 
 
 class Group(Generic[M]):

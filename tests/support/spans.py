@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -11,7 +12,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from pykafka import otel
+from pykafka import KafkaClient, otel
 
 
 class Telemetry:
@@ -54,6 +55,33 @@ class Telemetry:
             if metric.name == name
             for point in metric.data.data_points
         ]
+
+
+def check_first_span(telemetry: Telemetry, client: KafkaClient, topic: str, headers: Any) -> Any:
+    """Check the span of the first message of a topic, which has a header `own`; return it.
+
+    :param headers: (name, value) pairs of the message
+    """
+    (span,) = telemetry.spans("send " + topic)
+    assert span.kind is trace.SpanKind.PRODUCER
+    broker = client.cluster.leader(topic, 0)
+    assert dict(span.attributes) == {
+        "messaging.system": "kafka",
+        "messaging.operation.name": "send",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": topic,
+        "messaging.destination.partition.id": "0",
+        "messaging.client.id": "pykafka",
+        "messaging.kafka.offset": 0,
+        "server.address": broker.host,
+        "server.port": broker.port,
+    }
+    sent = dict(headers or ())
+    assert sent["own"] == b"1"
+    assert f"{span.context.trace_id:032x}-{span.context.span_id:016x}".encode() in (sent["traceparent"] or b"")
+    (count,) = telemetry.points("messaging.client.sent.messages")
+    assert count.value == 1
+    return span
 
 
 class Broken:

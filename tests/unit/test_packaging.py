@@ -233,7 +233,7 @@ except ImportError as error:
 
 
 #: Extras of people who work on the package itself.
-INTERNAL = {"test", "pools", "lint", "docs", "bench", "dist"}
+INTERNAL = {"test", "pools", "lint", "docs", "bench", "dist", "cross"}
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/installing.md"])

@@ -8,6 +8,7 @@ import os
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -67,6 +68,18 @@ def test_compiled_modules_run_with_a_gil_only(
     _pure.install()
     assert any(isinstance(finder, _pure.PureFinder) for finder in sys.meta_path) == pure
     assert ("PYTHON_GIL" in _pure.describe()) == pure
+
+
+@pytest.mark.parametrize("ignored", [0, 1])
+def test_a_variable_that_python_ignores_says_nothing(ignored: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -E` and `-I` turn the GIL on for a compiled module, whatever PYTHON_GIL says."""
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    monkeypatch.setattr(os, "environ", {**os.environ, "PYTHON_GIL": "0"})
+    monkeypatch.setattr(sys, "_xoptions", {})
+    monkeypatch.setattr(sys, "flags", SimpleNamespace(ignore_environment=ignored))
+    assert _pure._must_stay_free_threaded() != ignored
+    monkeypatch.setattr(sys, "_xoptions", {"gil": "0"})
+    assert _pure._must_stay_free_threaded()
 
 
 def test_no_compiled_module_claims_to_run_without_a_gil() -> None:

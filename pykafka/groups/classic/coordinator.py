@@ -29,7 +29,7 @@ from pykafka.groups.coordinator_connection import (
     PendingJoin,
     check_instance_id,
 )
-from pykafka.groups.heartbeat_sender import OVERDUE, Activity, Heartbeat
+from pykafka.groups.heartbeat_sender import IDLE, OVERDUE, Activity, Heartbeat
 from pykafka.handlers.interrupts import FinalSteps
 from pykafka.metrics.listener import FAILED, JOINED, LEFT, REBALANCE_FAILED, REBALANCED, SYNCED
 from pykafka.network.authentication import is_answer
@@ -245,18 +245,14 @@ class AbstractCoordinator(ABC):
             joined = self.join(deadline)
             self._assignments = {}
             if joined.leader == joined.member_id:
-                members = []
-                self.instance_ids = {}
-                for member in joined.members:
-                    members.append((member.member_id, bytes(member.metadata)))
-                    if member.group_instance_id is not None:
-                        self.instance_ids[member.member_id] = member.group_instance_id
+                members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
+                ids = ((member.member_id, member.group_instance_id) for member in joined.members)
+                self.instance_ids = {member: instance for member, instance in ids if instance is not None}
                 self._assignments = self._perform_assignment(joined.leader, joined.protocol_name or "", members)
         try:
             assignment = self.sync(self._assignments, deadline)
-            self._on_join_complete(
-                self.membership.generation_id, self.membership.member_id, self.membership.protocol, assignment
-            )
+            present = self.membership
+            self._on_join_complete(present.generation_id, present.member_id, present.protocol, assignment)
         except BaseException:  # an interrupt, or an assignor's error: this member has not taken its assignment
             self.request_rejoin()
             raise
@@ -282,8 +278,6 @@ class AbstractCoordinator(ABC):
                     self._static_member.before_join(coordinator, request, deadline)
                 self._begin_join(request)
             response = self._send_join(coordinator, request, version, deadline)
-        except DeadlinePassed:
-            raise
         except KafkaException as error:
             self._failed(error)
             raise
@@ -306,23 +300,17 @@ class AbstractCoordinator(ABC):
         try:
             version = coordinator.api_version(wire.JoinGroupRequest)
         except UnsupportedVersion as error:
-            raise UnsupportedVersion(
+            text = (
                 f"group {self.group_id}: brokers keep groups from Kafka 0.9 on; read without a group here, or let ZooKeeper "
-                'keep the group (client.consumer(..., protocol="zookeeper"), get_balanced_consumer)',
-                broker=coordinator.address,
-                api="JoinGroup",
-            ) from error
-        if version < STATIC_SINCE and config["group_instance_id"] is not None:
-            raise UnsupportedVersion(
-                "group_instance_id needs brokers of Kafka 2.3 or later; without it the member works here, and each of "
-                "its restarts is a rebalance",
-                broker=coordinator.address,
-                api="JoinGroup",
+                'keep the group (client.consumer(..., protocol="zookeeper"), get_balanced_consumer)'
             )
-        protocols = []
-        for name, metadata in self.group_protocols():
-            content = metadata if isinstance(metadata, bytes) else encoded(metadata)
-            protocols.append(wire.JoinGroupRequest.Protocol(name=name, metadata=content))
+            raise UnsupportedVersion(text, broker=coordinator.address, api="JoinGroup") from error
+        if version < STATIC_SINCE and config["group_instance_id"] is not None:
+            text = (
+                "group_instance_id needs brokers of Kafka 2.3 or later; without it the member works here, and each of "
+                "its restarts is a rebalance"
+            )
+            raise UnsupportedVersion(text, broker=coordinator.address, api="JoinGroup")
         request = wire.JoinGroupRequest(
             group_id=self.group_id,
             session_timeout_ms=config["session_timeout_ms"],
@@ -330,7 +318,10 @@ class AbstractCoordinator(ABC):
             member_id=self.membership.member_id,
             group_instance_id=config["group_instance_id"],
             protocol_type=self.protocol_type(),
-            protocols=protocols,
+            protocols=[
+                wire.JoinGroupRequest.Protocol(name=name, metadata=encoded(metadata))
+                for name, metadata in self.group_protocols()
+            ],
             reason=self.join_reason,
         )
         return request, version
@@ -381,21 +372,16 @@ class AbstractCoordinator(ABC):
         coordinator = self.connection.coordinator
         if coordinator is None:
             self._failed(None)
-            raise NotCoordinatorForGroup(
-                f"group {self.group_id}: the coordinator was lost before the assignment was known"
-            )
+            raise NotCoordinatorForGroup(f"group {self.group_id}: the coordinator was lost before the assignment came")
         self._check_state(State.SYNCING)
         timeout_ms = self._cluster.socket_timeout_ms + self.config["session_timeout_ms"]
         try:
             if self.pending_join.of(wire.SyncGroupRequest) is None:
                 self.pending_join.drop()
                 version = coordinator.api_version(wire.SyncGroupRequest)
-                self.pending_join.send(
-                    coordinator, self._sync_request(assignments, version), version, timeout_ms, deadline
-                )
+                request = self._sync_request(assignments, version)
+                self.pending_join.send(coordinator, request, version, timeout_ms, deadline)
             response: wire.SyncGroupResponse = self.pending_join.answer(deadline)
-        except DeadlinePassed:
-            raise
         except KafkaException as error:
             self._failed(error)
             raise
@@ -417,10 +403,6 @@ class AbstractCoordinator(ABC):
         return assignment
 
     def _sync_request(self, assignments: Mapping[str, Any], version: int) -> wire.SyncGroupRequest:
-        of_members = []
-        for member, given in assignments.items():
-            content = given if isinstance(given, bytes) else encoded(given)
-            of_members.append(wire.SyncGroupRequest.Assignment(member_id=member, assignment=content))
         return wire.SyncGroupRequest(
             group_id=self.group_id,
             generation_id=self.membership.generation_id,
@@ -428,7 +410,10 @@ class AbstractCoordinator(ABC):
             group_instance_id=self.config["group_instance_id"] if version >= 3 else None,
             protocol_type=self.protocol_type(),
             protocol_name=self.membership.protocol,
-            assignments=of_members,
+            assignments=[
+                wire.SyncGroupRequest.Assignment(member_id=member, assignment=encoded(assignment))
+                for member, assignment in assignments.items()
+            ],
         )
 
     def _check_state(self, state: State) -> None:
@@ -478,14 +463,16 @@ class AbstractCoordinator(ABC):
         if code in MOVED:
             self.connection.mark_unknown(error_for(code))
 
-    def _failed(self, error: BaseException | None) -> None:
+    def _failed(self, error: KafkaException | None) -> None:
+        if isinstance(error, DeadlinePassed):  # the request is on its way
+            return
         self.membership.apply(Event.FAILED)
         if self.connection.closing:  # which ended the connection; the coordinator is there, and this member leaves
             return
         if error is not None:
             self._report(REBALANCE_FAILED, error)
-        if isinstance(error, KafkaException) and not is_answer(error):
-            self.connection.mark_unknown(error)
+            if not is_answer(error):
+                self.connection.mark_unknown(error)
 
     # -- heartbeats ----------------------------------------------------------------------------------------------------
 
@@ -522,12 +509,7 @@ class AbstractCoordinator(ABC):
 
     def _handle_report(self, report: Report) -> None:
         if report.idle:
-            log.error(
-                "group %s: the application took no messages for %d ms, so this member has left the group; read more often, "
-                "or raise max_poll_interval_ms",
-                self.group_id,
-                self.config["max_poll_interval_ms"],
-            )
+            log.error(IDLE, self.group_id, self.config["max_poll_interval_ms"])
             self.membership.apply(Event.LEFT)
             self._report(LEFT, "max_poll_interval_ms is over")
             return
@@ -590,8 +572,7 @@ class AbstractCoordinator(ABC):
 
     @property
     def _has_left(self) -> bool:
-        state = self.membership.state
-        return state is State.UNJOINED and not self.membership.member_id and self.sender.has_ended
+        return self.membership.state is State.UNJOINED and not self.membership.member_id and self.sender.has_ended
 
     def _close(self, timeout_ms: int, leaves: bool) -> None:
         try:

@@ -20,7 +20,7 @@ from pykafka.exceptions import (
 )
 from pykafka.groups.assignment_change import CooperativeAssignmentChange, Generation
 from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS, CoordinatorConnection, check_instance_id
-from pykafka.groups.heartbeat_sender import OVERDUE, Activity
+from pykafka.groups.heartbeat_sender import IDLE, OVERDUE, Activity
 from pykafka.groups.kip848.heartbeats import (
     API,
     SESSION_MS,
@@ -298,12 +298,7 @@ class ConsumerGroupMembership(PolledMembership):
         if report.overdue:
             log.warning(OVERDUE, self.group_id, SESSION_MS, error)
         elif report.idle:
-            log.error(
-                "group %s: the application took no messages for %d ms, so this member has left the group; read more often, "
-                "or raise max_poll_interval_ms",
-                self.group_id,
-                self.config["max_poll_interval_ms"],
-            )
+            log.error(IDLE, self.group_id, self.config["max_poll_interval_ms"])
         elif report.verdict is Verdict.FENCED:
             log.warning("group %s: %s is out of the group, and joins again: %s", self.group_id, self.member_id, error)
         elif report.verdict is Verdict.MOVED:

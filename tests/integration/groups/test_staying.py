@@ -16,6 +16,7 @@ from pykafka.exceptions import KafkaException
 from tests.brokers import KafkaCluster
 from tests.integration.groups.test_consumer_groups import Consumer, Readers
 from tests.support.features import kafka_since
+from tests.support.groups import close_before_the_answer
 from tests.support.inside import membership_of
 from tests.support.waiting import until
 
@@ -148,21 +149,14 @@ def test_a_member_that_closes_before_the_answer_to_its_first_heartbeat_leaves_or
     """The broker gets the heartbeat that joins and the one that leaves at the same time."""
     one = readers.join(protocol="consumer")
     divided(readers)
-    handler = readers.client.cluster.handler
     two = readers.join(protocol="consumer", group_instance_id=instance() if static else None)
-    (broker,) = kafka.broker_ids
-    kafka.pause(broker)
-    try:
-        polling = handler.spawn(two.poll, 1, 30.0, name="polls")
-        until(handler, lambda: membership_of(two).heartbeats.target and not membership_of(two).heartbeats.has_ended)
-        handler.sleep(0.3)
-        closing = handler.spawn(two.close, leave_group=leave_group)
-        handler.sleep(0.3)
-    finally:
-        kafka.resume(broker)
-    assert closing.join(20)
-    assert closing.error is None
-    assert polling.join(5)
+    close_before_the_answer(
+        kafka,
+        readers.client.cluster.handler,
+        partial(two.poll, 1, 30.0),
+        partial(two.close, leave_group=leave_group),
+        lambda: membership_of(two).heartbeats.target and not membership_of(two).heartbeats.has_ended,
+    )
     readers.consumers.remove(two)
     if leave_group:
         readers.until(lambda: members(readers) == 1)

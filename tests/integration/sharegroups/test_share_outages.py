@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from pykafka.protocol import wire
 from pykafka.sharegroups.acquired_records import Acknowledged
 from tests.brokers import KafkaCluster
 from tests.integration.sharegroups.test_share_consumer import filled, new_group, taken
+from tests.support.groups import close_before_the_answer
 from tests.support.inside import engine_of
 from tests.support.topics import create_topic
 from tests.support.waiting import until
@@ -85,18 +87,7 @@ def test_a_member_that_closes_before_the_answer_to_its_first_heartbeat_leaves(
     client.cluster.get_group_coordinator(group)
     handler = client.cluster.handler
     consumer = client.share_consumer(topic, group=group)
-    (broker,) = kafka.broker_ids
-    kafka.pause(broker)
-    try:
-        polling = handler.spawn(consumer.poll, timeout=30, name="polls")
-        handler.sleep(0.5)
-        closing = handler.spawn(consumer.close)
-        handler.sleep(0.5)
-    finally:
-        kafka.resume(broker)
-    assert closing.join(20)
-    assert closing.error is None
-    assert polling.join(5)
+    close_before_the_answer(kafka, handler, partial(consumer.poll, timeout=30), consumer.close)
     handler.sleep(0.5)
     assert not client.admin.describe_groups(group)[group].members
 

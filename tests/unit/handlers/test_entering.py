@@ -4,34 +4,45 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
+from typing import Any
 
 import pytest
 
-from pykafka.handlers import Handler
-from pykafka.handlers.base import LockType
-from pykafka.handlers.entering import GuardedLock
-from pykafka.handlers.events import allocate_lock
+from pykafka.handlers import Handler, ThreadingHandler
+from pykafka.handlers.base import GAP_BEFORE_WITH, RLockType
+from pykafka.handlers.entering import GuardedLock, GuardedRLock
+from pykafka.handlers.events import allocate_lock, allocate_rlock
+from pykafka.handlers.native import NativeQueue, NativeSemaphore
+from pykafka.handlers.patching import original
+from pykafka.handlers.thread_pool import POOL, Job
 from tests.support.interrupts import Interrupted
 
 #: With CPython 3.14 and a plain lock, every second interrupt kept the lock.
 TIMES = 300
 
 
-@pytest.fixture(params=["of the handler", "native", "guarded"])
-def lock(request: pytest.FixtureRequest, handler: Handler) -> LockType:
-    if request.param == "guarded":
-        return GuardedLock(allocate_lock())
-    return (handler if request.param == "of the handler" else handler.native).Lock()
+@pytest.fixture(params=["of the handler", "native", "native and re-entrant", "guarded", "guarded and re-entrant"])
+def lock(request: pytest.FixtureRequest, handler: Handler) -> RLockType:
+    makers: dict[str, Callable[[], RLockType]] = {
+        "of the handler": handler.Lock,
+        "native": handler.native.Lock,
+        "native and re-entrant": handler.native.RLock,
+        "guarded": lambda: GuardedLock(original("_thread", "allocate_lock")()),
+        "guarded and re-entrant": lambda: GuardedRLock(original("_thread", "RLock")()),
+    }
+    return makers[request.param]()
 
 
-def take_for_ever(lock: LockType) -> None:
+def take_for_ever(lock: RLockType) -> None:
     while True:
         with lock:
             pass
 
 
-def test_an_interrupt_leaves_the_lock_free(lock: LockType) -> None:
+def test_an_interrupt_leaves_the_lock_free(lock: RLockType) -> None:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise Interrupted
 
@@ -44,17 +55,34 @@ def test_an_interrupt_leaves_the_lock_free(lock: LockType) -> None:
                 take_for_ever(lock)
             except Interrupted:
                 pass
-            if lock.locked():
-                kept += 1
+            with suppress(RuntimeError):  # it is free
                 lock.release()
+                kept += 1
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert kept == 0
 
 
+def test_locks_within_the_handlers_are_guarded_too() -> None:
+    """Those of the pool that hubs and event loops offload calls to, and of native semaphores and queues."""
+    holders: list[Any] = [POOL, Job(int, int), NativeSemaphore(1), NativeQueue(0)]
+    assert {type(holder._lock) for holder in holders} == {type(allocate_lock())}
+    assert isinstance(allocate_lock(), GuardedLock) == isinstance(allocate_rlock(), GuardedRLock) == GAP_BEFORE_WITH
+
+
+def test_a_guarded_rlock_is_reentrant_and_excludes() -> None:
+    handler = ThreadingHandler()
+    lock, taken = GuardedRLock(original("_thread", "RLock")()), []
+    with lock, lock:
+        assert handler.spawn(lambda: taken.append(lock.acquire(timeout=0.05))).join(5)
+    assert taken == [False]
+    with pytest.raises(RuntimeError):
+        lock.release()
+
+
 def test_a_guarded_lock_is_a_lock() -> None:
-    lock = GuardedLock(allocate_lock())
+    lock = GuardedLock(original("_thread", "allocate_lock")())
     with lock as taken:
         assert taken
         assert lock.locked()
@@ -74,7 +102,7 @@ def test_an_interrupt_while_waiting_takes_nothing() -> None:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise Interrupted
 
-    lock = GuardedLock(allocate_lock())
+    lock = GuardedLock(original("_thread", "allocate_lock")())
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         lock.acquire()
