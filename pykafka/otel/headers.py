@@ -17,13 +17,20 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class _Setter:
-    """Puts a header in the place of those of its name: a record that is passed on has one from before."""
+    """Puts a header in the place of those of its name: a record that is passed on has one from before.
+
+    :param names: gets the name of each header that was put
+    """
+
+    def __init__(self, names: set[str]) -> None:
+        self._names = names
 
     def set(self, carrier: list[tuple[str, bytes | None]], key: str, value: str) -> None:
         for name, _ in carrier:
             if name == key:
                 carrier[:] = [pair for pair in carrier if pair[0] != key]
                 break
+        self._names.add(key)
         carrier.append((key, value.encode()))
 
 
@@ -40,7 +47,7 @@ class _Getter:
         return [name for name, _ in carrier]
 
 
-_SETTER, _GETTER = _Setter(), _Getter()
+_GETTER = _Getter()
 
 
 class TraceHeaders:
@@ -53,6 +60,9 @@ class TraceHeaders:
     def __init__(self, propagator: TextMapPropagator | None, failed: Callable[[str, BaseException], None]) -> None:
         self._propagator = propagator
         self._failed = failed
+        #: The names of the headers that were written so far.
+        self.names: set[str] = set()
+        self._setter = _Setter(self.names)
         # The propagator that was looked at last, and whether it writes something for an empty context.
         self._known: object = None
         self._writes_always = False
@@ -69,7 +79,7 @@ class TraceHeaders:
         """Return a copy of headers with a context."""
         found = list(headers)
         try:
-            (self._propagator or get_global_textmap()).inject(found, context, _SETTER)
+            (self._propagator or get_global_textmap()).inject(found, context, self._setter)
         except Exception as error:  # noqa: BLE001 - of a propagator; the message goes all the same
             self._failed("writing a context into headers", error)
             return list(headers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Container, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,6 +35,10 @@ class ClientTracer(RecordSpans):
     owner: Any = None
 
     # -- for the engine --------------------------------------------------------------------------------------------
+
+    @property
+    def header_names(self) -> Container[str]:
+        return self.headers.names
 
     def sending(
         self, topic: Any, value: Any, key: Any, headers: Headers, partition: int | None
