@@ -222,7 +222,9 @@ class HubWatch:
             turns.wait()
 
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call `fn` in a thread of the client's own, not of the hub's pool, and wait for it on the hub."""
+        """Call `fn` in a thread of the client's own, not of the hub's pool, and wait for it on the hub; in place if in such."""
+        if POOL.is_here:
+            return fn(*args, **kwargs)
         result: R = _Offloaded(self._get_hub(), partial(fn, *args, **kwargs)).wait()
         return result
 

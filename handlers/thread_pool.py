@@ -97,6 +97,13 @@ class ThreadPool:
         self._waiting: deque[Job] = deque()
         #: How many threads there are.
         self.count = 0
+        #: `inside` is True in the threads.
+        self._local = original("_thread", "_local")()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this thread is one of the pool's: another call makes its own, as those that wait for threads may hold all."""
+        return getattr(self._local, "inside", False)
 
     def begin(self, job: Job) -> None:
         """Make a call in a thread; in this one if the system starts none, as at the end of the interpreter."""
@@ -118,6 +125,7 @@ class ThreadPool:
             job.run()
 
     def _work(self, job: Job | None) -> None:
+        self._local.inside = True
         while job is not None:
             job.run()
             del job  # its result must not live as long as this thread

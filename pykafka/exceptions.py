@@ -426,6 +426,9 @@ class ConfigurationError(KafkaException, ValueError):
 class RegistryError(KafkaException):
     """Raised when a schema registry refuses a request, or answers what no registry does."""
 
+    #: The status of the HTTP answer that refuses; None if the error is another one.
+    status: int | None = None
+
 
 class RegistryUnavailableError(RegistryError):
     """Raised when a schema registry did not answer in time, however often it was asked."""

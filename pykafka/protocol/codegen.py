@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.protocol import primitives
 from pykafka.protocol.primitives import (
+    BYTES_PER_ELEMENT,
     ELEMENTS_MAX,
     FIXED,
     NUMBERS_PER_ELEMENT,
@@ -58,6 +59,8 @@ def decoder(cls: StructType, version: int, flexible: bool) -> Decoder:
     """Return the function that reads a struct; it raises DECODING_ERRORS. For parameters see `encoder`."""
     source = _Source("buffer, pos, end, breathe", version, flexible)
     source.line("total = 0")
+    # As `primitives.elements_max`, without a call.
+    source.line(f"most = {ELEMENTS_MAX} if end < {ELEMENTS_MAX * BYTES_PER_ELEMENT} else end // {BYTES_PER_ELEMENT}")
     source.line(f"return {source.read_struct(cls)}, pos")
     return source.function()
 
@@ -72,7 +75,7 @@ def _tag_encoder(field: Field, version: int) -> Encoder:
 
 @cache
 def _tag_decoder(field: Field, version: int) -> Callable[..., Any]:
-    source = _Source("buffer, pos, end, breathe, total", version, True)
+    source = _Source("buffer, pos, end, breathe, total, most", version, True)
     with source.at(field.name):
         source.read_field(field, "value")
     source.line("return value, pos, total")
@@ -100,14 +103,14 @@ def _tags_reader(tagged: dict[str, Field], version: int) -> Callable[..., tuple[
         fields[field.tag] = field
 
     def read(
-        buffer: memoryview, pos: int, end: int, breathe: Any, values: dict[str, Any], total: int
+        buffer: memoryview, pos: int, end: int, breathe: Any, values: dict[str, Any], total: int, most: int
     ) -> tuple[int, int]:
         count, pos = read_uvarint(buffer, pos, end)
         if count > TAGS_MAX:
             raise Malformed(f"{count} tagged fields, where {TAGS_MAX} are the most")
         total += count
-        if total > ELEMENTS_MAX:
-            refuse_elements(total)
+        if total > most:
+            refuse_elements(total, most)
         unknown: dict[int, bytes] = {}
         for _ in range(count):
             tag, pos = read_uvarint(buffer, pos, end)
@@ -120,7 +123,7 @@ def _tags_reader(tagged: dict[str, Field], version: int) -> Callable[..., tuple[
                 unknown[tag] = bytes(buffer[pos:stop])
             else:
                 content = buffer[pos:stop]
-                values[known.name], used, total = _tag_decoder(known, version)(content, 0, size, breathe, total)
+                values[known.name], used, total = _tag_decoder(known, version)(content, 0, size, breathe, total, most)
                 if used != size:
                     raise Malformed(f"tag {tag} ({known.name}) has {size - used} bytes too many")
             pos = stop
@@ -298,7 +301,7 @@ class _Source:
             read = self._constant(_tags_reader(tagged, self._version))
             with self.at("tagged fields"):
                 with self._block("if buffer[pos]:"):
-                    self.line(f"pos, total = {read}(buffer, pos, end, breathe, {values}, total)")
+                    self.line(f"pos, total = {read}(buffer, pos, end, breathe, {values}, total, most)")
                 with self._block("else:"):
                     self.line("pos += 1")
         return value
@@ -328,7 +331,7 @@ class _Source:
 
     def _count(self, count: str) -> None:
         self.line(f"total += {count}")
-        self.line(f"if total > {ELEMENTS_MAX}: refuse(total)")
+        self.line("if total > most: refuse(total, most)")
 
     def _read_element(self, field: Field, target: str, compact: bool, nullable: bool) -> str:
         if field.kind == "struct" and nullable:

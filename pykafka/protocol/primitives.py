@@ -32,9 +32,12 @@ WIDTHS = {"string": 2, "bytes": 4, "records": 4}
 
 #: The longest string of the protocol (bytes).
 STRING_MAX = 0x7FFF
-#: A message has at most so many elements in all its arrays: an element of some bytes becomes an object of some hundred, and a
-#: peer that is no broker must not fill the memory. (Java's clients allow 1,000,000 for each array.)
+#: A message may have so many elements in all its arrays, whatever its size: an element of some bytes becomes an object of some
+#: hundred, and a peer that is no broker must not fill the memory. (Java's clients allow 1,000,000 for each array.)
 ELEMENTS_MAX = 2_000_000
+#: A message of more elements needs so many bytes for each. The answers of large clusters have them: a committed offset and its
+#: topic (two elements) take at least 24 (OffsetFetch 8 to 10), a synonym of a config 30 or more.
+BYTES_PER_ELEMENT = 12
 #: So many numbers of an array count as one element: they take as much memory.
 NUMBERS_PER_ELEMENT = 8
 #: A struct has at most so many tagged fields, as in Java's clients.
@@ -46,13 +49,19 @@ class Malformed(Exception):
     """Raised for bytes that cannot be decoded."""
 
 
-def refuse_elements(count: int) -> None:
+def elements_max(size: int) -> int:
+    """Return how many elements a message of this size (bytes) has at most."""
+    return max(ELEMENTS_MAX, size // BYTES_PER_ELEMENT)
+
+
+def refuse_elements(count: int, most: int) -> None:
     """Refuse a message for the number of its elements.
 
     :param count: how many it has as far as it was read, the announced ones included
+    :param most: how many a message of its size may have
     :raises Malformed: always
     """
-    raise Malformed(f"{count} elements in its arrays, where {ELEMENTS_MAX} are the most")
+    raise Malformed(f"{count} elements in its arrays, where {most} are the most")
 
 
 class Unfit(Exception):
@@ -279,8 +288,8 @@ def numbers_reader(kind: str, compact: bool, nullable: bool) -> Reader:
         length, pos = read_length(buffer, pos, end)
         if length < 0:
             return None, pos
-        if length > NUMBERS_PER_ELEMENT * ELEMENTS_MAX:
-            refuse_elements(length // NUMBERS_PER_ELEMENT)
+        if length > NUMBERS_PER_ELEMENT * ELEMENTS_MAX and length > NUMBERS_PER_ELEMENT * elements_max(end):
+            refuse_elements(length // NUMBERS_PER_ELEMENT, elements_max(end))
         return list(struct.unpack_from(f">{length}{FIXED[kind]}", buffer, pos)), pos + length * size
 
     return read

@@ -48,7 +48,22 @@ def parsed(schema: Schema, needed: Mapping[str, Schema]) -> Parsed:
         defaults = _Defaults(names)
         for one in (tree, *names.values()):
             defaults.set(one)
-    return Parsed(tree, names)
+    return Parsed(_with_names(tree, names), names)
+
+
+def _with_names(tree: Any, names: dict[str, Any]) -> Any:
+    """Return a schema in which fastavro finds the definitions of named types: it adds them to records only.
+
+    :param tree: the schema, from fastavro: a record, another type, a union, or the name of a type
+    :param names: the definitions
+    """
+    if isinstance(tree, list):
+        return [_with_names(one, names) for one in tree]
+    if isinstance(tree, str):
+        if tree not in names:
+            return tree
+        tree = names[tree]
+    return {**tree, "__fastavro_parsed": True, "__named_schemas": names}
 
 
 @contextmanager

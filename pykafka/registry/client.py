@@ -37,8 +37,12 @@ _NO_SUCH = {40401, 40402, 40403}
 _PAUSE_MS, _MAX_PAUSE_MS = 100, 5_000
 #: A try with less time (s) does not replace an earlier error.
 _SHORT_TRY_S = 1.0
-#: Ids have four bytes.
-_ID_MAX = 2**32 - 1
+#: The largest id: a registry's are int32, though a record may have any four bytes.
+ID_MAX = 2**31 - 1
+#: Statuses of a registry that knows no such path, as of GUIDs, or no such kind of id; and of what stands at a wrong address.
+_NO_SUCH_PATH = {400, 404, 422}
+#: A path that each registry knows, and nothing else: it answers with a list.
+_SUBJECTS = "/subjects?limit=1"
 #: How many unknown ids are kept: any record can have one.
 UNKNOWN_MAX = 10_000
 #: What to do about errors of TLS, by words of OpenSSL's.
@@ -124,19 +128,43 @@ class Registry:
         """
         found = self._by_id.get(key)
         if found is None:
+            if isinstance(key, int) and key > ID_MAX:
+                raise SchemaNotFoundError(_no_schema(key, self))
             until = self._unknown.get(key)
             if until is not None and self._handler.now() < until:
                 raise SchemaNotFoundError(_no_schema(key, self))
             path = f"/schemas/guids/{quote(key, safe='')}" if isinstance(key, str) else f"/schemas/ids/{key}"
             try:
                 found = self._by_id[key] = _schema(self._ask("GET", path), self)
-            except SchemaNotFoundError as error:
+            except RegistryError as error:
+                if not self._lacks_schema(error):
+                    raise
                 if len(self._unknown) >= UNKNOWN_MAX:
                     self._unknown.clear()
                 self._unknown[key] = self._handler.now() + UNKNOWN_S
                 raise SchemaNotFoundError(_no_schema(key, self)) from error
             self._unknown.pop(key, None)
         return found
+
+    def _lacks_schema(self, error: RegistryError) -> bool:
+        """Return whether a request for a schema has failed as the registry does not have it: then the record is to blame.
+
+        A registry refuses ids that it never gives, and GUIDs if it has none, without its code for an unknown schema. What
+        stands in the registry's place during an outage, or at a wrong address, does the same: so another request follows.
+
+        :raises RegistryUnavailableError: there is no answer in time to that one
+        """
+        if isinstance(error, SchemaNotFoundError):
+            return True
+        if error.status not in _NO_SUCH_PATH:
+            return False
+        try:
+            self._ask("GET", _SUBJECTS)
+        except RegistryUnavailableError:
+            raise
+        except RegistryError:
+            return False
+        return True
 
     def latest(self, subject: str) -> Registered:
         """Return the newest version in a subject.
@@ -201,7 +229,7 @@ class Registry:
             )
         except (KeyError, TypeError, ValueError, OverflowError):
             raise _unexpected_answer(self) from None
-        if not 0 <= made.id <= _ID_MAX:
+        if not 0 <= made.id <= ID_MAX:
             raise _unexpected_answer(self)
         known = self._by_id.get(made.id)
         if known is not None and not known.says_the_same(made.schema):
@@ -217,7 +245,7 @@ class Registry:
             "registries, so the schema of a record is not certain: start again with the right registry"
         )
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the answer to a request.
 
         :raises RegistryError: it is refused, or there is no answer in time
@@ -260,7 +288,7 @@ class Registry:
         return self._urls[(first + turn) % len(self._urls)], wait
 
     @concealing
-    def _exchange(self, url: str, method: str, path: str, data: bytes | None, seconds: float) -> dict[str, Any]:
+    def _exchange(self, url: str, method: str, path: str, data: bytes | None, seconds: float) -> Any:
         """Make one request, in any OS thread.
 
         :param seconds: how long it may take (s)
@@ -290,7 +318,7 @@ class Registry:
             found = json.loads(answer.body) if len(answer.body) <= ANSWER_MAX else None
         except (ValueError, RecursionError):
             found = None
-        if not isinstance(found, dict):
+        if not isinstance(found, list if path == _SUBJECTS else dict):
             raise _unexpected_answer(self)
         return found
 
@@ -421,4 +449,6 @@ def _refused(url: str, method: str, path: str, answer: Answer, secrets: Sequence
         _NOT_FOUND: "is that its address?",
         _CONFLICT: "the schema is not compatible with others of its subject: change it, or the subject's compatibility",
     }.get(status, "check the request against what the registry says")
-    return RegistryError(f"{text}; {remedy}")
+    refused = RegistryError(f"{text}; {remedy}")
+    refused.status = status
+    return refused

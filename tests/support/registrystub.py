@@ -15,6 +15,10 @@ from types import TracebackType
 from typing import Any
 from uuid import UUID, uuid5
 
+#: A registry's ids are int32.
+ID_MAX = 2**31 - 1
+#: What Confluent's registry answers to a path that it does not have, or whose id is no int32.
+NO_SUCH_PATH = 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
 _SPACE = UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
 
 
@@ -206,11 +210,17 @@ class RegistryStub:
 
     def _answer(self, method: str, path: list[str], body: Any) -> tuple[int, Any]:
         match method, path:
+            case "GET", ["subjects"]:
+                return 200, list(self.subjects)
+            case "GET", ["schemas", "ids", number] if int(number) > ID_MAX:
+                return NO_SUCH_PATH
+            case "GET", ["schemas", "guids", _] if not self.guids:
+                return NO_SUCH_PATH
             case "GET", ["schemas", "ids", number] if 0 < int(number) <= len(self.schemas):
                 return 200, self.schemas[int(number) - 1]
             case "GET", ["schemas", "guids", guid]:
                 for index, kept in enumerate(self.schemas, 1):
-                    if self.guid(index) == guid and self.guids:
+                    if self.guid(index) == guid:
                         return 200, kept
             case "GET", ["subjects", subject, "versions", "latest"] if subject in self.subjects:
                 return 200, self._shown(subject, -1) | {"version": len(self.subjects[subject])}

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+
+import pytest
+
+from pykafka.handlers import GEventHandler, thread_pool
 
 SCRIPT = """
 import sys, time
@@ -41,3 +46,18 @@ def test_offload_in_a_forked_process_and_at_exit() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "(4, 1)\n", "")
+
+
+def test_offloaded_calls_that_offload_do_not_wait_for_each_others_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a serializer that the client offloads, and whose registry offloads its requests."""
+    monkeypatch.setattr(thread_pool, "THREADS_MAX", 2)
+    handler, done = GEventHandler(), []
+
+    def outer(number: int) -> None:
+        time.sleep(0.05)
+        done.append(handler.offload(divmod, number, 2))
+
+    workers = [handler.spawn(handler.offload, outer, number) for number in range(6)]
+    assert all(worker.join(10) for worker in workers)
+    assert sorted(done) == [divmod(number, 2) for number in range(6)]
+    assert thread_pool.POOL.is_here is False

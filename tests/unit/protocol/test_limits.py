@@ -10,7 +10,7 @@ import pytest
 from pykafka.exceptions import CorruptResponseError
 from pykafka.protocol import wire
 from pykafka.protocol.fields import array, int8, string
-from pykafka.protocol.primitives import ELEMENTS_MAX, NUMBERS_PER_ELEMENT, TAGS_MAX, uvarint
+from pykafka.protocol.primitives import BYTES_PER_ELEMENT, ELEMENTS_MAX, NUMBERS_PER_ELEMENT, TAGS_MAX, uvarint
 from pykafka.protocol.schema import Message, Struct
 
 
@@ -25,7 +25,7 @@ class Store(Message, versions="0-1", flexible="1+"):
     """Arrays of each kind."""
 
     shelves: list[Shelf] | None = array(Shelf, "0+", nullable="0+")
-    numbers: list[int] = array("int32", "0+")
+    numbers: list[int] = array("int8", "0+")
     label: str = string("0+")
     kind: int = int8("0+")
 
@@ -71,6 +71,40 @@ def test_arrays_count_together() -> None:
     assert f"{2 + 2 * half} elements in its arrays" in error, error
 
 
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_large_answer_has_elements_by_its_size(fits: bool) -> None:
+    """All groups' offsets, or all topics' configurations, come in one answer."""
+    size = BYTES_PER_ELEMENT if fits else BYTES_PER_ELEMENT - 1
+    name = uvarint(size) + b"a" * (size - 1)
+    count = ELEMENTS_MAX + 100_000
+    shelf = compact(count // 2) + name * (count // 2) + b"\0"
+    label = b"a" * 100  # for the shelves themselves
+    body = compact(2) + shelf + shelf + compact(0) + compact(100) + label + b"\7\0"
+    if fits:
+        shelves = Store.decode(body, 1).shelves
+        assert shelves is not None
+        assert [len(shelf.names or ()) for shelf in shelves] == [count // 2] * 2
+    else:
+        error = refused(Store, body, 1)
+        assert f"{count + 2} elements in its arrays, where {ELEMENTS_MAX} are the most" in error, error
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_the_bound_is_that_of_the_whole_answer_within_tagged_fields(fits: bool) -> None:
+    most = NUMBERS_PER_ELEMENT * ELEMENTS_MAX
+    numbers = compact(most) + bytes(most)
+    tagged = b"\1\0" + uvarint(len(numbers)) + numbers
+    filling = b"a" * 0x7FFF
+    names = compact(400) + (uvarint(len(filling) + 1) + filling) * 400 if fits else compact(0)
+    body = compact(1) + names + tagged + compact(0) + compact(0) + b"\7\0"
+    if fits:
+        shelves = Store.decode(body, 1).shelves
+        assert shelves is not None
+        assert len(shelves[0].more) == most
+    else:
+        assert f"{ELEMENTS_MAX + 2} elements in its arrays" in refused(Store, body, 1)
+
+
 def test_a_null_gives_nothing_back() -> None:
     nulls = 1000
     full = ELEMENTS_MAX - nulls - 1
@@ -85,7 +119,7 @@ def test_numbers_count_by_their_memory(version: int) -> None:
         (b"\0", compact) if version else ((-1).to_bytes(4, "big", signed=True), lambda n: n.to_bytes(4, "big"))
     )
     most = NUMBERS_PER_ELEMENT * ELEMENTS_MAX
-    error = refused_early(Store, none + count(most + NUMBERS_PER_ELEMENT) + bytes(4 * most + 100), version)
+    error = refused_early(Store, none + count(most + NUMBERS_PER_ELEMENT) + bytes(most + 100), version)
     assert f"numbers: {ELEMENTS_MAX + 1} elements" in error, error
 
 

@@ -141,6 +141,51 @@ def test_references(stub: RegistryStub, registry: Registry) -> None:
     assert AvroDeserializer(registry)(serializer(value, VALUE), VALUE) == value
 
 
+LOGO = {"type": "record", "name": "Logo", "fields": [{"name": "bytes", "type": "bytes", "default": "\xff"}]}
+OPENED = {"type": "record", "name": "Opened", "fields": [{"name": "logo", "type": "Logo"}]}
+CLOSED = {
+    "type": "record",
+    "name": "shop.Closed",
+    "fields": [{"name": "why", "type": "string"}, {"name": "cause", "type": ["null", "shop.Closed"], "default": None}],
+}
+LOGO_VALUE, CLOSED_VALUE = {"bytes": b"ab"}, {"why": "rain", "cause": {"why": "clouds", "cause": None}}
+OF_REFERRED: dict[str, tuple[Any, list[Any]]] = {
+    "union": (["Opened", "shop.Closed"], [{"logo": LOGO_VALUE}, CLOSED_VALUE]),
+    "union with its own": ([LOGO | {"name": "Own"}, "null", "Logo"], [LOGO_VALUE, ("Own", LOGO_VALUE)]),
+    "array": ({"type": "array", "items": "Opened"}, [[{"logo": LOGO_VALUE}], []]),
+    "array of a union": ({"type": "array", "items": ["shop.Closed", "Logo"]}, [[LOGO_VALUE, CLOSED_VALUE]]),
+    "map": ({"type": "map", "values": "shop.Closed"}, [{"a": CLOSED_VALUE}]),
+    "name": ('"Opened"', [{"logo": LOGO_VALUE}]),
+    "name without quotes": ("Logo", [LOGO_VALUE]),
+}
+
+
+@pytest.mark.parametrize("kind", OF_REFERRED)
+@pytest.mark.parametrize("register", [True, False], ids=["its own schema", "the newest"])
+def test_schemas_that_are_no_records_refer_to_others(
+    kind: str, register: bool, stub: RegistryStub, registry: Registry
+) -> None:
+    """Such as a union of several kinds of events for one topic."""
+    stub.add("logo", LOGO)
+    stub.add("opened", OPENED, references=[asdict(Reference("Logo", "logo", 1))])
+    stub.add("closed", CLOSED)
+    schema, values = OF_REFERRED[kind]
+    references = [Reference("Opened", "opened", 1), Reference("shop.Closed", "closed", 1)]
+    if kind in {"name without quotes", "union with its own"}:
+        references.append(Reference("Logo", "logo", 1))
+    if register:
+        serializer = AvroSerializer(registry, schema, references=references)
+    else:
+        stub.add("orders-value", schema, references=[asdict(one) for one in references])
+        serializer = AvroSerializer(registry)
+    deserializer, again = AvroDeserializer(registry), AvroDeserializer(Registry(stub.url))
+    for value in values:
+        read = deserializer(serializer(value, VALUE), VALUE)
+        assert read == again(serializer(value, VALUE), VALUE) == (value[1] if isinstance(value, tuple) else value)
+    with pytest.raises(ValueError, match="does not fit|no match"):
+        serializer(7, VALUE)
+
+
 def test_the_newest_version_of_a_subject(stub: RegistryStub, registry: Registry) -> None:
     stub.add("orders-value", AVRO)
     serializer = AvroSerializer(registry)
@@ -266,6 +311,25 @@ def test_a_schema_that_the_registry_lacks_is_the_records_fault(registry: Registr
     reader = RecordReader(None, AvroDeserializer(registry), "skip", LogLimiter(handler), offload=handler.offload)
     assert reader.read([Record("orders", 0, 7, None, b"\0\0\0\0\x63xyz")]) == ([], 1, None)
     assert reader.skipped == 1
+
+
+GARBAGE = {
+    "an id that is no int32": Record("orders", 0, 7, None, b"\0\xff\xff\xff\xff garbage"),
+    "a GUID": Record("orders", 0, 7, None, b"x", headers=[("__value_schema_id", b"\1" + b"g" * 16)]),
+}
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+def test_garbage_that_looks_like_an_id_does_not_hold_the_consumer_up(kind: str, handler: Handler) -> None:
+    with RegistryStub(guids=False) as stub:
+        registry = Registry(stub.url, timeout_ms=300)
+        good: Record[Any, Any] = Record("orders", 0, 8, None, AvroSerializer(registry, AVRO)(ORDER, VALUE))
+        reader = RecordReader(
+            None, AvroDeserializer(Registry(stub.url)), "skip", LogLimiter(handler), offload=handler.offload
+        )
+        assert reader.read([GARBAGE[kind], good]) == ([good], 2, None)
+        assert reader.skipped == 1
+        assert not reader.read_one(GARBAGE[kind])
 
 
 def test_no_secret_is_shown(stub: RegistryStub) -> None:

@@ -105,11 +105,53 @@ def test_a_registry_that_is_down_ends_by_its_deadline(handler: Handler) -> None:
     ],
 )
 def test_a_refusal_is_said_at_once(stub: RegistryStub, handler: Handler, status: int, words: str) -> None:
-    stub.fail(status, times=1, body=b"<html>")
+    stub.fail(status, times=2, body=b"<html>")
     with pytest.raises(RegistryError, match=words) as caught:
         Registry(stub.url, handler).schema(1)
     assert type(caught.value) is RegistryError
-    assert len(stub.asked) == 1
+    assert caught.value.status == (None if status == 302 else status)
+    assert stub.asked == ["GET /schemas/ids/1"] + ["GET /subjects?limit=1"] * (status == 404)
+
+
+@pytest.mark.parametrize("number", [2**31, 2**32 - 1])
+def test_ids_that_no_registry_gives_are_not_asked_for(stub: RegistryStub, handler: Handler, number: int) -> None:
+    with pytest.raises(SchemaNotFoundError, match=f"schema {number} is not in <Registry http://"):
+        Registry(stub.url, handler).schema(number)
+    assert stub.asked == []
+
+
+GUID = "00000000-0000-0000-0000-000000000001"
+
+
+def test_a_registry_without_guids_has_no_schema_of_one(handler: Handler) -> None:
+    with RegistryStub(guids=False) as server:
+        registry = Registry(server.url, handler)
+        for _ in range(2):
+            with pytest.raises(SchemaNotFoundError, match=f"schema {GUID} is not in <Registry http://"):
+                registry.schema(GUID)
+        assert server.asked == [f"GET /schemas/guids/{GUID}", "GET /subjects?limit=1"]
+
+
+@pytest.mark.parametrize("status", [400, 404, 422])
+@pytest.mark.parametrize("there", [True, False])
+def test_whether_a_registry_is_there_decides_what_a_refusal_says(
+    stub: RegistryStub, handler: Handler, status: int, there: bool
+) -> None:
+    """An ingress that answers 404 while its registry is away must not make records bad."""
+    registry = Registry(stub.url, handler)
+    stub.add("a", "string")
+    assert registry.schema(1).text == "string"
+    stub.fail(status, times=1 if there else 2)
+    with pytest.raises(RegistryError, match="schema 2 is not in" if there else f"answers {status}") as caught:
+        registry.schema(2)
+    assert type(caught.value) is (SchemaNotFoundError if there else RegistryError)
+
+
+def test_a_registry_that_is_gone_meanwhile_is_unavailable(stub: RegistryStub, handler: Handler) -> None:
+    stub.fail(404, times=1)
+    stub.fail(503, times=20)
+    with pytest.raises(RegistryUnavailableError, match="503"):
+        Registry(stub.url, handler, timeout_ms=200).schema(2)
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"schema": 3}'])
@@ -174,8 +216,8 @@ def test_schemas_that_refer_to_each_other_in_a_circle(stub: RegistryStub, handle
         registry.needed(registry.latest("a").schema)
 
 
-@pytest.mark.parametrize("number", ["-1", "4294967296", "1e999", "null"])
-def test_an_id_that_four_bytes_cannot_say(stub: RegistryStub, handler: Handler, number: str) -> None:
+@pytest.mark.parametrize("number", ["-1", "2147483648", "4294967296", "1e999", "null"])
+def test_an_id_that_no_registry_gives(stub: RegistryStub, handler: Handler, number: str) -> None:
     stub.fail(200, 1, b'{"subject": "a", "version": 1, "schema": "{}", "id": %s}' % number.encode())
     with pytest.raises(RegistryError, match="no schema registry does"):
         Registry(stub.url, handler).latest("a")

@@ -210,7 +210,7 @@ def test_pages_of_something_else_are_told_by_their_status(
     handler: Handler, status: int, words: str, body: bytes
 ) -> None:
     with RegistryStub() as server:
-        server.fail(status, 1, body, {"Retry-After": "3600"})
+        server.fail(status, 2, body, {"Retry-After": "3600"})
         with pytest.raises(RegistryError, match=words) as caught:
             Registry(server.url, handler).schema(1)
         assert len(str(caught.value)) < 500

@@ -10,10 +10,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from pykafka import AzureManagedIdentity, KafkaClient, OAuthBearer
+from pykafka import AzureManagedIdentity, KafkaClient, OAuthBearer, SslConfig
 from pykafka.config import Configuration
 from pykafka.exceptions import ConfigurationError, SaslAuthenticationFailed, TokenUnavailableError
 from pykafka.handlers import Handler
+from pykafka.security.cleartext import warn_of_cleartext
 from tests.support.sasl import SaslBroker
 from tests.support.token_endpoint import Answer, Asked, TokenEndpoint
 from tests.unit.security.test_token_examples import takes
@@ -146,6 +147,55 @@ def test_librdkafkas_configuration() -> None:
             "client_id": "of-user",
         }
     assert "169.254.169.254" in repr(configured().client["sasl"])
+
+
+def test_an_endpoint_with_a_query() -> None:
+    with service() as azure:
+        url = f"{azure.url}?api-version=2019-08-01&resource=https%3A%2F%2Fother.example.org&extra=a+b"
+        source = AzureManagedIdentity(RESOURCE, endpoint_url=url)
+        assert source().value == "of-azure"
+        assert AzureManagedIdentity(RESOURCE, endpoint_url=url, parameters={"extra": "c"})().value == "of-azure"
+        first, second = map(query_of, azure.asked)
+        assert azure.asked[0].path.count("?") == 1
+    assert first == {"api-version": "2019-08-01", "resource": RESOURCE, "extra": "a b"}
+    assert second == first | {"extra": "c"}
+    assert "extra" not in repr(source)
+
+
+@pytest.mark.parametrize("config", ["", "query=client_id=of-user"])
+def test_librdkafkas_configuration_with_all_in_the_url(config: str) -> None:
+    with service() as azure:
+        read = configured(
+            sasl_oauthbearer_config=config,
+            sasl_oauthbearer_token_endpoint_url=f"{azure.url}?api-version=2025-04-07&resource={RESOURCE}",
+        )
+        assert read.client["sasl"]._source().value == "of-azure"
+        expected = {"api-version": "2025-04-07", "resource": RESOURCE}
+        assert query_of(azure.asked[0]) == expected | ({"client_id": "of-user"} if config else {})
+
+
+@pytest.mark.parametrize(
+    ("url", "exposed"),
+    [
+        ("http://169.254.169.254/metadata/identity/oauth2/token", False),
+        ("http://[fe80::1]:80/token", False),
+        ("http://127.0.0.1:40342/token", False),
+        ("http://[::1]/token", False),
+        ("http://localhost:40342/token", False),
+        ("https://other-host/token", False),
+        ("http://other-host/token?resource=r", True),
+        ("http://10.0.0.1/token", True),
+        ("http://localhost.example.org/token", True),
+        ("http://0.0.0.0/token", True),
+    ],
+)
+def test_a_token_that_crosses_the_network_in_the_clear_is_warned_of(
+    url: str, exposed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    sasl = OAuthBearer(AzureManagedIdentity(RESOURCE, endpoint_url=url))
+    with caplog.at_level(logging.WARNING):
+        warn_of_cleartext(sasl, SslConfig(), "broker:9092")
+    assert [url.partition("?")[0] in record.getMessage() for record in caplog.records] == [True] * exposed
 
 
 @pytest.mark.parametrize(

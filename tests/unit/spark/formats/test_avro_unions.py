@@ -52,6 +52,21 @@ def test_a_schema_that_is_a_union(tmp_path: Path) -> None:
     assert rows.to_pylist() == [{"member0": {"x": 3}, "member1": None}, {"member0": None, "member1": {"y": "b"}}]
 
 
+def test_a_schema_that_is_a_union_of_types_that_it_refers_to(stub: RegistryStub) -> None:
+    stub.add("p", record("P", x="int"))
+    stub.add("q", record("Q", y="string", p=["null", "P"]), references=[{"name": "P", "subject": "p", "version": 1}])
+    both = [{"name": name, "subject": name.lower(), "version": 1} for name in "QP"]
+    stub.add("events-value", ["Q", "P"], references=both)
+    options = {"registry": stub.url, "topic": "events"}
+    decoder = make_decoder("avro", options)
+    data = values(with_id(3) + b"\2\6", with_id(3) + b"\0\2b\2\6")
+    rows, _ = pickle.loads(pickle.dumps(decoder)).decode(data, None)
+    assert rows.to_pylist() == [
+        {"member0": None, "member1": {"x": 3}},
+        {"member0": {"y": "b", "p": {"x": 3}}, "member1": None},
+    ]
+
+
 @pytest.mark.parametrize(
     ("written", "value", "wanted", "row"),
     [

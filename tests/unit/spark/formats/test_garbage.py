@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from pykafka.exceptions import SchemaError
-from pykafka.registry.schemas import with_id
+from pykafka.registry.schemas import with_guid, with_id
 from pykafka.spark.formats import avroplan, make_decoder, make_encoder, protobuf
 from pykafka.spark.formats import decoder as decoders
 from tests.support.formats import (
@@ -66,6 +66,18 @@ def test_garbage_is_told_by_record(stub: RegistryStub) -> None:
     assert rows.null_count == 0
     assert reasons.null_count == 2
     assert stub.asked.count("GET /schemas/ids/9") == 1
+
+
+def test_ids_that_no_registry_gives_are_refused(stub: RegistryStub) -> None:
+    stub.guids = False
+    stub.add("clicks-value", CLICK)
+    decoder = make_decoder("avro", {"registry": stub.url, "topic": "clicks", "framing": "header"})
+    header = {"key": "__value_schema_id", "value": with_guid("5" * 32)}
+    good = with_id(1) + avro_bytes(CLICK, {"id": 7, "who": "me"})
+    headers = pa.array([None, [header], None], HEADERS)
+    rows, reasons = decoder.decode(values(b"\0\xff\xff\xff\xffxyz", good, good), headers)
+    assert rows.to_pylist() == [None, None, {"id": 7, "who": "me"}]
+    assert ["is not in" in (why or "") for why in reasons.to_pylist()] == [True, True, False]
 
 
 def test_records_that_nest_without_end_are_refused(stub: RegistryStub) -> None:
