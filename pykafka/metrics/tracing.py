@@ -41,7 +41,7 @@ class RecordTracer(Protocol):
 
     @property
     def header_names(self) -> Container[str]:
-        """The names of the headers that it has written so far."""
+        """The names of the headers that tracers have written so far."""
 
     def sending(
         self, topic: Any, value: Any, key: Any, headers: Headers, partition: int | None

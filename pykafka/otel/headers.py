@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 Headers = Sequence[tuple[str, bytes | None]]
 
+#: The names of the headers that were written so far, by all clients: a queued message may have those of a former propagator.
+WRITTEN: set[str] = set()
+#: So many at most: some propagators make names of what a request has brought.
+WRITTEN_MAX = 1000
+
 
 class _Setter:
-    """Puts a header in the place of those of its name: a record that is passed on has one from before.
-
-    :param names: gets the name of each header that was put
-    """
-
-    def __init__(self, names: set[str]) -> None:
-        self._names = names
+    """Puts a header in the place of those of its name: a record that is passed on has one from before."""
 
     def set(self, carrier: list[tuple[str, bytes | None]], key: str, value: str) -> None:
         for name, _ in carrier:
             if name == key:
                 carrier[:] = [pair for pair in carrier if pair[0] != key]
                 break
-        self._names.add(key)
+        if key not in WRITTEN and len(WRITTEN) < WRITTEN_MAX:
+            WRITTEN.add(key)
         carrier.append((key, value.encode()))
 
 
@@ -47,7 +47,7 @@ class _Getter:
         return [name for name, _ in carrier]
 
 
-_GETTER = _Getter()
+_SETTER, _GETTER = _Setter(), _Getter()
 
 
 class TraceHeaders:
@@ -60,9 +60,6 @@ class TraceHeaders:
     def __init__(self, propagator: TextMapPropagator | None, failed: Callable[[str, BaseException], None]) -> None:
         self._propagator = propagator
         self._failed = failed
-        #: The names of the headers that were written so far.
-        self.names: set[str] = set()
-        self._setter = _Setter(self.names)
         # The propagator that was looked at last, and whether it writes something for an empty context.
         self._known: object = None
         self._writes_always = False
@@ -79,7 +76,7 @@ class TraceHeaders:
         """Return a copy of headers with a context."""
         found = list(headers)
         try:
-            (self._propagator or get_global_textmap()).inject(found, context, self._setter)
+            (self._propagator or get_global_textmap()).inject(found, context, _SETTER)
         except Exception as error:  # noqa: BLE001 - of a propagator; the message goes all the same
             self._failed("writing a context into headers", error)
             return list(headers)

@@ -13,6 +13,7 @@ from opentelemetry.trace import SpanKind, get_current_span, set_span_in_context
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.otel import names
 from pykafka.otel.handling import Handling, TracedLetters
+from pykafka.otel.headers import WRITTEN
 from pykafka.otel.processing import EachAsync, Processing, each
 from pykafka.otel.records import RecordSpans, fields_of
 from pykafka.otel.sending import LINKED, Sending
@@ -38,7 +39,7 @@ class ClientTracer(RecordSpans):
 
     @property
     def header_names(self) -> Container[str]:
-        return self.headers.names
+        return WRITTEN
 
     def sending(
         self, topic: Any, value: Any, key: Any, headers: Headers, partition: int | None
