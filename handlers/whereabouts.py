@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -117,6 +118,29 @@ class Hold(NamedTuple):
     stack: str
 
 
+class _Request:
+    """A request for a turn of a hub. The hold that it shows is either returned, and its end reported, or neither.
+
+    :param asked_at: when the hub was asked (s)
+    :param began: when the hold began, if it is one (s)
+    """
+
+    def __init__(self, asked_at: float, began: float) -> None:
+        self.asked_at = asked_at
+        self.began = began
+        self.on_release: Callable[[float], object] = float
+        self._outcome: dict[str, Hold | None] = {}
+
+    @property
+    def hold(self) -> Hold | None:
+        """The hold that was returned; None for none."""
+        return self._outcome.get("hold")
+
+    def end_with(self, hold: Hold | None) -> Hold | None:
+        """Return the hold that was found, or None if the hub has turned before: the first call, of any thread, decides."""
+        return self._outcome.setdefault("hold", hold)
+
+
 class HoldProbe:
     """Finds out, from a native thread, whether a call holds the hub or loop of a handler.
 
@@ -124,7 +148,7 @@ class HoldProbe:
     works. A hold has begun between that look and the last one at which the hub was free: midway, for want of better
     knowledge. Make the probe in the thread of the hub.
 
-    State: the worker that looks sets the fields, and the hub's own thread resets them at its turn, by single stores.
+    State: the worker that looks makes requests, and the hub's own thread ends the present one at its turn, by a single store.
 
     :param handler: with a hub or loop
     """
@@ -132,48 +156,47 @@ class HoldProbe:
     def __init__(self, handler: Handler) -> None:
         self._native = handler.native
         self._thread: int = original("_thread", "get_ident")()
-        self._asked_at: float | None = None
-        self._reported = False
-        self._free_at = self._began = self._native.now()
-        self._on_release: Callable[[float], object] = float
-        #: The hold that lasts at present and was returned; None for none.
-        self.held: Hold | None = None
+        self._request: _Request | None = None
+        self._free_at = self._native.now()
+
+    @property
+    def held(self) -> Hold | None:
+        """The hold that lasts at present and was returned; None for none."""
+        request = self._request
+        return None if request is None else request.hold
 
     @property
     def is_asking(self) -> bool:
         """Whether the hub owes a turn."""
-        return self._asked_at is not None
+        return self._request is not None
 
     def look(self, threshold_s: float, on_release: Callable[[float], object] = float) -> Hold | None:
         """Return the hold that has lasted longer than a threshold (s), once each; None if there is none.
 
         :param on_release: called at the end of a hold that was returned, in the thread of the hub, with what it took (s)
         """
-        asked_at, now = self._asked_at, self._native.now()
-        if asked_at is not None:
-            if self._reported or now - asked_at < threshold_s:
+        request, now = self._request, self._native.now()
+        if request is not None:
+            if request.hold is not None or now - request.asked_at < threshold_s:
                 return None
             stack = text_of(_from(sys._current_frames().get(self._thread)))
-            if self._asked_at != asked_at:  # it has turned meanwhile
+            if self._request is not request:  # it has turned meanwhile, and the stack may be a later one
                 return None
-            self._on_release, self._reported = on_release, True
-            self.held = Hold(now - asked_at, stack)
-            return self.held
+            request.on_release = on_release
+            return request.end_with(Hold(now - request.asked_at, stack))
         frame = sys._current_frames().get(self._thread)
         if frame is None or is_idle(frame):
             self._free_at = now
         else:
-            self._reported, self._began, self._asked_at = False, (self._free_at + now) / 2, now
-            self._native.post(self._answer)
+            request = self._request = _Request(now, (self._free_at + now) / 2)
+            self._native.post(partial(self._answer, request))
         return None
 
-    def _answer(self) -> None:
+    def _answer(self, request: _Request) -> None:
         now = self._free_at = self._native.now()
-        self.held = None
-        if self._reported:
-            self._reported = False
-            self._on_release(now - self._began)
-        self._asked_at = None
+        self._request = None  # first: what is called may raise, and the probe goes on
+        if request.end_with(None) is not None:
+            request.on_release(now - request.began)
 
 
 def is_idle(frame: FrameType) -> bool:

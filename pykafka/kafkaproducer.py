@@ -178,7 +178,8 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         self._tracer = tracer
         if self._is_observed:  # for good: messages under way may have a callback that reports nothing
             self._engine.completion.observed = True
-        self._engine.trace_headers = self._engine.trace_headers or tracer is not None
+        if tracer is not None:
+            self._engine.trace_headers = tracer.header_names
         #: Whether messages are neither serialized nor intercepted, and whether they need nothing but to be written.
         self._bare = self._of_key is None and self._of_value is None and self._interceptors is None
         self._plain = self._bare and tracer is None
@@ -214,7 +215,7 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
         call, tracer = (topic, value, key, headers, timestamp, partition, on_delivery), self._tracer
         if tracer is None:
-            placed = self._engine.append(self._outgoing(*call))
+            placed = self._engine.append(self._outgoing(call))
         else:
             placed = self._write_traced(tracer, call, [], wait=True)
         assert placed is not None
@@ -239,7 +240,7 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
                 found = self._send_traced(tracer, topic, value, key, on_delivery, begun)
                 if found is not None:
                     return found
-            return self._engine.append(self._outgoing(*call, tracer, begun)) if wait else None
+            return self._engine.append(self._outgoing(call, tracer, begun)) if wait else None
         except BaseException as error:  # also a greenlet's timeout
             if not wait and isinstance(error, WouldBlockError):  # nothing was taken
                 return None
@@ -292,7 +293,7 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
             return write if found is None else found
         if self._may_wait:
             return lambda: self._produce_fully(topic, value, key, headers, timestamp, partition, on_delivery)
-        made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery)
+        made = self._outgoing((topic, value, key, headers, timestamp, partition, on_delivery))
         placed = self._engine.append(made, wait=False)
 
         def rest() -> Delivery[K, V]:
@@ -329,25 +330,20 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
 
     def _outgoing(
         self,
-        topic: Any,
-        value: Any,
-        key: Any,
-        headers: Any,
-        timestamp: Any,
-        partition: Any,
-        on_delivery: Any,
+        call: tuple[Any, Any, Any, Any, Any, Any, Any],
         tracer: RecordTracer | None = None,
         begun: list[tuple[Headers, SendTrace | None]] | None = None,
     ) -> Outgoing:
         """Return the arguments of `KafkaProducerEngine.append`: checked, intercepted and serialized.
 
+        :param call: the arguments of `produce()`, as of `_produce_fully`
         :param tracer: None for none
         :param begun: gets what the tracer has begun for the message, unless it is there already
         """
-        engine = self._engine
-        if engine.starts.due:
-            engine.start()
-        engine.check_running()
+        topic, value, key, headers, timestamp, partition, on_delivery = call
+        if self._engine.starts.due:
+            self._engine.start()
+        self._engine.check_running()
         valid_callable(on_delivery, "on_delivery")
         if self._interceptors is not None:
             record = self._interceptors.on_send(ProducerRecord(value, key, headers, timestamp, partition, topic))
@@ -371,7 +367,6 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         has_headers = bool(own) or len(pairs) > carried  # for an old broker the trace is left out without an error
         if has_headers or timestamp is not None:
             self._check_format(topic, has_headers, timestamp is not None)
-            engine.own_headers = engine.own_headers or has_headers
         return topic, payload, octets, when, pairs or None, number, callback, value, key
 
     def _make_callback(self, on_delivery: Callable[..., object] | None) -> Callback | None:

@@ -287,12 +287,9 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         :raises Exception: `post_rebalance_callback` has raised it: the consumer calls it again after a pause, and consumes
             nothing of the new assignment until it succeeds
         """
-        if self._tracer is not None:
-            found: Message | None = self._traced(self._consume)(block, unblock_event)
-            return found
-        message = self._at_once()
+        message = self._at_once() if self._tracer is None else None
         if message is None:
-            message = self._consume_many(_consume, block, unblock_event)
+            message = self._traced(self._consume)(block, unblock_event)
         return message
 
     def _consume(self, block: bool = True, unblock_event: Any = None) -> Message | None:

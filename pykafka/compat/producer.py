@@ -165,7 +165,8 @@ class Producer(EngineHealth):
         """Take up a tracer, or leave the present one; the client calls this."""
         self._tracer = tracer
         if tracer is not None:  # for good: traces may be under way when it leaves
-            self._engine.completion.observed = self._engine.trace_headers = True
+            self._engine.completion.observed = True
+            self._engine.trace_headers = tracer.header_names
         self._plain = self._is_simple and tracer is None
 
     def _view_class(self) -> type[View]:
@@ -323,7 +324,6 @@ class Producer(EngineHealth):
         when = -1 if timestamp is None else timestamp_ms(timestamp)
         if own is not None or timestamp is not None:
             self._check_format(queue, own is not None, timestamp is not None)
-            self._engine.own_headers = self._engine.own_headers or own is not None
         self._check_size(value, key, pairs)
         return queue, self._engine.place(queue, value, key, when, pairs, report_to)
 

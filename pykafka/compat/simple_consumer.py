@@ -320,11 +320,8 @@ class SimpleConsumer(EngineHealth):
         :raises OffsetResetNeededError: `auto_offset_reset="none"`, and a partition has no offset to go on at; raised
             every second or two until the application names one, by `seek()` or `reset_offsets()`
         """
-        if self._plain:
-            message: Message | None = self._buffers.next()
-            if message is None:
-                message = self._engine.next_slowly(block, unblock_event)
-        else:
+        message: Message | None = self._buffers.next() if self._plain else None
+        if message is None:
             message = self._engine.traced(self._consume)(block, unblock_event)
         return message
 

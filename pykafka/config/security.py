@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pykafka.config.keys import PROTOCOL, SASL, flag, text
@@ -380,18 +380,22 @@ def _oauth(values: Mapping[str, Any]) -> Mechanism:
             f"OAUTHBEARER needs {_URL} with {' and '.join(_OAUTH.values())}; for another source of tokens give KafkaClient "
             "sasl=OAuthBearer(...)"
         )
+    return OAuthBearer(_oidc_tokens(values), extensions)
+
+
+def _oidc_tokens(values: Mapping[str, Any]) -> Callable[[], Any]:
+    """Return the source of tokens that asks an OpenID provider for them."""
     client_id, secret = (
         _first(values, key) if has_assertion(values) else _needed(values, "OAUTHBEARER", key) for key in _OAUTH.values()
     )
     encode = flag(values.get("sasl.oauthbearer.header.urlencode", False), "sasl.oauthbearer.header.urlencode")
-    source = token_source(
+    return token_source(
         {**values, "sasl.oauthbearer.header.urlencode": encode},
         client_id=client_id,
         client_secret=secret,
         scope=_first(values, "sasl.oauthbearer.scope"),
         cafile=_authorities(values),
     )
-    return OAuthBearer(source, extensions)
 
 
 def _kerberos(values: Mapping[str, Any]) -> Mechanism:

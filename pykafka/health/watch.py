@@ -297,7 +297,7 @@ class Watch:
         for watched in self._watched.copy().values():
             if watched.threshold_s:
                 pause = min(pause, max(watched.threshold_s / 6, PERIOD_S))
-            if id(watched.handler) in self._probes:
+            if watched.hold_s and id(watched.handler) in self._probes:
                 hub_pause = min(hub_pause, max(watched.hold_s / 2, SHORTEST_S), PERIOD_S)
         return pause, hub_pause
 
@@ -326,7 +326,7 @@ class Watch:
     def _drop_probes(self) -> None:
         """Forget the hubs and loops on which nothing is watched any more: they may have ended."""
         known = list(self._probes)  # first: `add` has put the watched ones of these there
-        living = {id(watched.handler) for watched in self._watched.copy().values()}
+        living = {id(watched.handler) for watched in self._watched.copy().values() if watched.hold_s}
         for number in known:
             if number not in living:
                 self._probes.pop(number, None)
@@ -334,7 +334,7 @@ class Watch:
     def _look_at_hub(self, watched: _Watched, seen: set[int]) -> None:
         number = id(watched.handler)
         probe = self._probes.get(number)
-        if probe is None or number in seen:
+        if probe is None or not watched.hold_s or number in seen:
             return
         seen.add(number)
         hold = probe.look(watched.hold_s, watched.release)

@@ -5,7 +5,7 @@ A tracer raises nothing and never waits.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Container, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -38,6 +38,10 @@ class SendTrace(Protocol):
 
 class RecordTracer(Protocol):
     """The tracer of one client. Groups are names; None without one."""
+
+    @property
+    def header_names(self) -> Container[str]:
+        """The names of the headers that tracers have written so far."""
 
     def sending(
         self, topic: Any, value: Any, key: Any, headers: Headers, partition: int | None

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 Headers = Sequence[tuple[str, bytes | None]]
 
+#: The names of the headers that were written so far, by all clients: a queued message may have those of a former propagator.
+WRITTEN: set[str] = set()
+#: So many at most: some propagators make names of what a request has brought.
+WRITTEN_MAX = 1000
+
 
 class _Setter:
     """Puts a header in the place of those of its name: a record that is passed on has one from before."""
@@ -24,6 +29,8 @@ class _Setter:
             if name == key:
                 carrier[:] = [pair for pair in carrier if pair[0] != key]
                 break
+        if key not in WRITTEN and len(WRITTEN) < WRITTEN_MAX:
+            WRITTEN.add(key)
         carrier.append((key, value.encode()))
 
 

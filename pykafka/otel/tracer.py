@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Container, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +13,7 @@ from opentelemetry.trace import SpanKind, get_current_span, set_span_in_context
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.otel import names
 from pykafka.otel.handling import Handling, TracedLetters
+from pykafka.otel.headers import WRITTEN
 from pykafka.otel.processing import EachAsync, Processing, each
 from pykafka.otel.records import RecordSpans, fields_of
 from pykafka.otel.sending import LINKED, Sending
@@ -35,6 +36,10 @@ class ClientTracer(RecordSpans):
     owner: Any = None
 
     # -- for the engine --------------------------------------------------------------------------------------------
+
+    @property
+    def header_names(self) -> Container[str]:
+        return WRITTEN
 
     def sending(
         self, topic: Any, value: Any, key: Any, headers: Headers, partition: int | None

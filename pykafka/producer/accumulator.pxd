@@ -15,6 +15,8 @@ cdef extern from "Python.h":
 
 
 cdef bint _refers_to_none(value, key)
+@cython.locals(need=Py_ssize_t)
+cdef Py_ssize_t _record_size(value, key, headers) except -1
 
 
 cdef class PartitionQueue:

@@ -335,13 +335,7 @@ class RecordAccumulator:
             calls = type(report_queue) is Callback or hasattr(report_queue, "after")  # or may, if it is a trace
             context = PyContext_CopyCurrent() if calls else None
         turn = 0
-        need = RECORD_OVERHEAD
-        if value is not None:
-            need += len(value)
-        if key is not None:
-            need += len(key)
-        if headers is not None:
-            need += headers_size(headers)
+        need = _record_size(value, key, headers)
         if self.closed:
             return None
         if queue is None:
@@ -391,13 +385,7 @@ class RecordAccumulator:
         delivery: Delivery[Any, Any] = Delivery.__new__(Delivery)
         if callback is not None:
             context = PyContext_CopyCurrent()
-        need = RECORD_OVERHEAD
-        if value is not None:
-            need += len(value)
-        if key is not None:
-            need += len(key)
-        if headers is not None:
-            need += headers_size(headers)
+        need = _record_size(value, key, headers)
         batch = queue.open
         if self.closed or batch is None:
             return None
@@ -459,6 +447,18 @@ class RecordAccumulator:
 def _refers_to_none(value: Any, key: Any) -> bool:
     # subclasses of bytes may have attributes
     return (value is None or type(value) is bytes) and (key is None or type(key) is bytes)
+
+
+def _record_size(value: Any, key: Any, headers: Any) -> int:
+    """Return an upper bound of a record's size (bytes)."""
+    need = RECORD_OVERHEAD
+    if value is not None:
+        need += len(value)
+    if key is not None:
+        need += len(key)
+    if headers is not None:
+        need += headers_size(headers)
+    return need
 
 
 def headers_size(headers: Any) -> int:

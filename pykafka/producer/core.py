@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka.exceptions import ProducerStoppedException
@@ -98,8 +98,8 @@ class ProducerCore(ABC):
         #: The clock of records; None: that of the system.
         self.clock = None if self.handler.system_clock else self.handler.time_ms
         self.worker_exception: BaseException | None = None
-        #: Whether traces have been written into headers, and whether the application has given any.
-        self.trace_headers = self.own_headers = False
+        #: The names of the headers into which traces are written.
+        self.trace_headers: Container[str] = ()
         self._begin()
 
     def _begin(self) -> None:
@@ -124,11 +124,6 @@ class ProducerCore(ABC):
         self.looks_ahead = not self.options.sync
         #: How many callers wait in `flush()` and `stop()`: nothing lingers meanwhile.
         self.flushing = 0
-
-    @property
-    def has_traces_alone(self) -> bool:
-        """Whether all headers are those of traces: brokers that know none get the messages without."""
-        return self.trace_headers and not self.own_headers
 
     @abstractmethod
     def read_metrics(self) -> list[Metric]:

@@ -24,7 +24,7 @@ from pykafka.producer.produce_request import PRODUCE_RECORD_BATCHES, Request, cl
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
@@ -68,7 +68,7 @@ class RequestsCore(Protocol):
     @property
     def transaction(self) -> Transaction | None: ...
     @property
-    def has_traces_alone(self) -> bool: ...  # whether all headers are those of traces
+    def trace_headers(self) -> Container[str]: ...  # the names of those into which traces are written
 
 
 class RequestOwner(BatchOwner, Protocol):
@@ -410,7 +410,11 @@ class LeaderRequests:
         """Bring a batch into the wire format; return False if this broker does not accept it."""
         formats, options = self._core.message_formats, self._core.options
         transactional = self._core.transaction is not None
-        if version < PRODUCE_RECORD_BATCHES and batch.builder.with_headers and self._core.has_traces_alone:
+        if (
+            version < PRODUCE_RECORD_BATCHES
+            and batch.builder.with_headers
+            and _has_traces_alone(batch, self._core.trace_headers)
+        ):
             batch.builder.leave_out_headers()
         old = bool(formats.old) and formats.is_old(batch.topic)
         if (old or version < PRODUCE_RECORD_BATCHES) and batch.builder.with_headers and batch.count > 1:
@@ -521,3 +525,11 @@ class LeaderRequests:
             for in_flight in lost:
                 in_flight.batch.in_flight = in_flight  # that may be what was interrupted
         self.results.apply([(in_flight.batch, error) for in_flight in lost])
+
+
+def _has_traces_alone(batch: ProducerBatch, names: Container[str]) -> bool:
+    """Return whether all headers of a batch are those of traces: brokers that know none get its messages without.
+
+    :param names: of the headers into which traces are written
+    """
+    return all(name in names for *_, headers in batch.builder.records() for name, _ in headers or ())

@@ -155,15 +155,7 @@ class ShareMember:
         self.last_error, self.heard_at = None, self._handler.now()
         self._sent_topics = topics
         if self.listener is not None:
-            about, seconds = f"share group {self.connection.group_id}", self._handler.now() - began
-            self.listener.on_event(HEARTBEAT, about, seconds)
-            if self.membership.state is not State.MEMBER:
-                text = f"epoch {response.member_epoch}, member {self.member_id}"
-                self.listener.on_event(JOINED, about, seconds, text)
-            if response.assignment is not None:
-                parts = response.assignment.topic_partitions
-                text = f"{sum(len(part.partitions) for part in parts)} partitions"
-                self.listener.on_event(ASSIGNED, about, 0.0, text)
+            self._notify_listener(self.listener, response, self._handler.now() - began)
         self.membership.apply(Event.ANSWERED, response.member_epoch)
         self._interval = response.heartbeat_interval_ms / 1000
         if response.assignment is not None:
@@ -180,6 +172,21 @@ class ShareMember:
             if self._has_no_partition
             else self._interval
         )
+
+    def _notify_listener(
+        self, listener: ClientListener, response: wire.ShareGroupHeartbeatResponse, seconds: float
+    ) -> None:
+        """Notify the listener of the answer to a heartbeat.
+
+        :param seconds: that the broker took
+        """
+        about = f"share group {self.connection.group_id}"
+        listener.on_event(HEARTBEAT, about, seconds)
+        if self.membership.state is not State.MEMBER:
+            listener.on_event(JOINED, about, seconds, f"epoch {response.member_epoch}, member {self.member_id}")
+        if response.assignment is not None:
+            count = sum(len(part.partitions) for part in response.assignment.topic_partitions)
+            listener.on_event(ASSIGNED, about, 0.0, f"{count} partitions")
 
     def _send(
         self, broker: Node, topics: list[str] | None, deadline: float | None = None

@@ -357,6 +357,7 @@ class SessionWorker:
         self._lose(error)
         if code in SESSION_ERRORS:
             log.info("share group %s: %s; another session begins", self._engine.options.group, error)
+            self._end_former()  # now: if the application does not poll, no fetch follows
             return False
         self._engine.on_leader_lost(self, list(self.wanted), error)
         if error.retriable or code == UnknownError.ERROR_CODE:  # so brokers answer for topics that were just deleted

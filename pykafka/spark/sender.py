@@ -28,6 +28,8 @@ from pykafka.spark.options import ClientOptions
 from pykafka.utils.option_table import INT32_MAX
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
@@ -87,7 +89,7 @@ class BatchSender:
     """
 
     #: Headers are those of rows.
-    has_traces_alone = False
+    trace_headers: Container[str] = ()
 
     def __init__(self, cluster: BaseCluster, options: WriteOptions, transaction: Transaction | None = None) -> None:
         self.cluster = cluster

@@ -96,7 +96,7 @@ class RdKafkaEngine(DocumentedEngine):
     """A `ProducerEngine` for which librdkafka's threads send; a worker of the client's handler takes its reports.
 
     State: the worker that holds `_polling` lets librdkafka fill `_reported`, and empties it: one at a time, so that reports
-    come in order; `_outstanding` changes under `lock`.
+    come in order; `_outstanding` and `_traced` change under `lock`.
 
     Parameters as of `DocumentedEngine`.
     """
@@ -117,6 +117,8 @@ class RdKafkaEngine(DocumentedEngine):
         self._rdk_worker: Worker | None = None
         self._reported: deque[tuple[Delivery, Any, Any]] = deque()
         self._outstanding = 0
+        # Those of them that have a trace.
+        self._traced: set[Delivery] = set()
         self._polling = cluster.handler.Lock()
         super().__init__(cluster, topic, options, producer)
 
@@ -204,6 +206,14 @@ class RdKafkaEngine(DocumentedEngine):
             self._rdk_producer = None
             if last[0] is not None:
                 end(self.handler, last.clear, f"its producer for {self.topic.name}")
+            self._fail_traces()
+
+    def _fail_traces(self) -> None:
+        """End the traces of the messages on which librdkafka has not reported: it does so no more."""
+        with self.lock:
+            left, self._traced = self._traced, set()
+        for delivery in left:
+            delivery.message.delivery_report_q.failed(self.worker_exception or self.stopped())
 
     def after_fork(self) -> None:
         super().after_fork()
@@ -214,6 +224,7 @@ class RdKafkaEngine(DocumentedEngine):
         self._reported = deque()
         self._polling = self.handler.Lock()
         self._outstanding = 0
+        self._traced = set()
 
     def wait_all(self, timeout_ms: int | None = None, total: bool = False) -> int:
         """Wait until no message is queued, or none was delivered for the timeout; return how many messages are left."""
@@ -311,6 +322,8 @@ class RdKafkaEngine(DocumentedEngine):
         message = delivery.message
         with self.lock:
             self._outstanding += 1
+            if hasattr(message.delivery_report_q, "after"):  # a trace
+                self._traced.add(delivery)
         try:
             producer.produce(
                 self.topic.name,
@@ -322,14 +335,18 @@ class RdKafkaEngine(DocumentedEngine):
                 **({} if message.headers is None else {"headers": message.headers}),
             )
         except BufferError:
-            with self.lock:
-                self._outstanding -= 1
+            self._settle(delivery)
             return False
         except self._confluent_kafka.KafkaException as error:
-            with self.lock:
-                self._outstanding -= 1
+            self._settle(delivery)
             raise error_from(error.args[0], topic=self.topic.name, partition=message.partition_id) from error
         return True
+
+    def _settle(self, delivery: Delivery) -> None:
+        """Count a message no longer: it was reported, or librdkafka has not taken it."""
+        with self.lock:
+            self._outstanding -= 1
+            self._traced.discard(delivery)
 
     # -- reports ------------------------------------------------------------------------------------------------------
 
@@ -369,8 +386,7 @@ class RdKafkaEngine(DocumentedEngine):
         elif self.options.required_acks:
             delivery.base_offset = found.offset()
         delivery.done = True
-        with self.lock:
-            self._outstanding -= 1
+        self._settle(delivery)
         report_to = message.delivery_report_q
         if hasattr(report_to, "after"):
             trace, report_to = report_to, report_to.after

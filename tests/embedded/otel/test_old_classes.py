@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import queue
+import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -199,6 +201,46 @@ def test_librdkafka_sends(client: KafkaClient, telemetry: Telemetry, topic: str,
     assert [span.attributes["messaging.kafka.offset"] for span in spans] == [0, 1]
     assert [parent_of(span) for span in spans] == [outer.get_span_context().span_id] * 2
     assert called == [outer]
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_librdkafka_reports_no_more(
+    client: KafkaClient, telemetry: Telemetry, topic: str, monkeypatch: pytest.MonkeyPatch, dies: bool
+) -> None:
+    """Neither in the time that it has at the end, nor if the worker that takes reports ends by an error: the spans end."""
+    pytest.importorskip("confluent_kafka")
+    monkeypatch.setattr("pykafka.compat.rdkafka.producer_engine.PURGE_S", 0.2)
+    telemetry.instrument(client)
+
+    class Silent:
+        """A producer of librdkafka that reports on nothing."""
+
+        fails = False
+
+        def produce(self, *args: Any, **kwargs: Any) -> None:
+            pass
+
+        def poll(self, seconds: float) -> None:
+            time.sleep(min(seconds, 0.02))
+            if self.fails:
+                raise ZeroDivisionError
+
+        flush = poll
+
+        def purge(self) -> None:
+            pass
+
+    producer = client.topics[topic].get_producer(use_rdkafka=True, pending_timeout_ms=200)
+    engine: Any = producer._engine
+    engine._rdk_producer = Silent()
+    producer.produce(b"1")
+    engine._rdk_producer.fails = dies
+    assert not telemetry.spans("send " + topic)
+    with suppress(ZeroDivisionError):
+        producer.stop()
+    (span,) = telemetry.spans("send " + topic)
+    assert span.attributes["error.type"] == ("ZeroDivisionError" if dies else "ProducerStoppedException")
+    assert not engine._traced
 
 
 # -- consuming ---------------------------------------------------------------------------------------------------------

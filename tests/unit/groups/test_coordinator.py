@@ -156,6 +156,36 @@ def test_a_static_member_that_never_joined_sends_nothing(handler: Handler) -> No
     assert member.left == []
 
 
+def test_a_member_that_joins_again_waits_for_each_close_before(handler: Handler) -> None:
+    """A close that was cut off begins another one: it must not remove the member that joins next."""
+    member, release = Joining(handler, None), handler.Event()
+
+    def leave(*args: Any) -> None:
+        release.wait(10)
+        member._note_leave(*args)
+
+    cast(Any, member.connection).leave_by = leave
+    member.close_soon()
+    member.close_soon()
+    release.set()
+    member.close()
+    member.membership.apply(Event.JOIN)
+    handler.sleep(0.05)
+    assert member.membership.state is State.JOINING
+    assert len(member.left) == 1
+    member.membership.apply(Event.FAILED)
+    member.close()
+    ended: list[bool] = []
+
+    def end() -> None:
+        handler.sleep(0.1)
+        ended.append(True)
+
+    member._ending.take(end, 0.0)
+    member.close()
+    assert ended == [True]
+
+
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 
