@@ -151,7 +151,7 @@ class Group:
         return self.made[-1]
 
     def replace_coordinator(self) -> None:
-        """Let another broker have the group."""
+        """Move the group to another broker."""
         clock = self.coordinator.clock
         self.coordinator = Coordinator()
         self.coordinator.clock = clock
