@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion, error_for
 from pykafka.groups.coordinator_connection import CoordinatorConnection
+from pykafka.groups.kip848.heartbeats import API
 from pykafka.groups.options import (
     CONSUMER,
     CONSUMER_GROUP_HEARTBEAT,
     READY_SINCE,
+    ZOOKEEPER,
     Facts,
     assignor_for,
     check_pattern,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from pykafka.groups.membership import AssignmentHooks, GroupMembership
     from pykafka.groups.subscription import Topics
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
@@ -35,7 +38,7 @@ Make = Callable[..., "GroupMembership"]
 #: The states of groups of the classic protocol that have no members.
 WITHOUT_MEMBERS = frozenset({"", "Dead", "Empty"})
 #: How long a call waits at least for the coordinator's answer about the group (s), also one whose time is up: a program that
-#: only makes calls without a wait has to get it, and needs it once.
+#: only makes calls without a wait then seldom needs a second one.
 ASK_S = 1.0
 
 
@@ -61,6 +64,8 @@ class AutoMembership:
         self._configs = configs
         self._topics: Topics | None = None
         self._refused = ""
+        # The question about the group whose answer is due: the next call waits for the same one.
+        self._asked: list[InFlightRequest[wire.DescribeGroupsResponse]] = []
         self._connection = CoordinatorConnection(
             cluster, configs["group_id"], configs.get("retry_backoff_ms", 100), identity.listener
         )
@@ -72,6 +77,7 @@ class AutoMembership:
 
     def _after_fork(self) -> None:
         self._connection.after_fork()
+        self._asked = []
 
     @property
     def needs_poll(self) -> bool:
@@ -113,11 +119,10 @@ class AutoMembership:
 
     def subscribe(self, topics: Topics) -> None:
         """Read these topics, and no others, from the next `poll` on. Errors: see `Subscription`."""
-        chosen = self.chosen
-        if chosen is None or self.protocol != CONSUMER:
-            check_pattern(self.protocol, topics)
+        check_pattern(self.protocol, topics)
         Subscription(topics)  # raises if they are none
         self._topics = topics
+        chosen = self.chosen  # read after that store: see `_take`
         if chosen is not None:
             chosen.subscribe(topics)
         self._hooks.request_poll()
@@ -131,7 +136,8 @@ class AutoMembership:
             try:
                 chosen.poll(deadline, by_application)
             except (GroupIdNotFound, UnsupportedVersion) as error:
-                if self.protocol != CONSUMER or self._must_be_consumer:
+                # An error of another API is one that the listener has raised.
+                if self.protocol != CONSUMER or error.api != API or self._must_be_consumer:
                     raise
                 log.info("group %s: %s; choosing the protocol again", self._connection.group_id, error)
                 self._refused = error.text
@@ -149,11 +155,10 @@ class AutoMembership:
         """Revoke the whole assignment, and leave the group; for `leave_group` see `GroupMembership.leave`."""
         self._topics = None
         self._connection.closing = True
-        if (
-            self.chosen is not None
-        ):  # kept meanwhile: the hooks may read it, and after an interrupt the next call continues
+        chosen = self.chosen
+        if chosen is not None:  # kept meanwhile: the hooks may read it, and after an interrupt the next call continues
             try:
-                self.chosen.leave(leave_group=leave_group)
+                chosen.leave(leave_group=leave_group)
             except KafkaException:
                 self.chosen = None
                 raise
@@ -173,40 +178,66 @@ class AutoMembership:
         return choose(self._configs["assignor"], by_pattern, Facts(False))[0] == CONSUMER
 
     def _choose(self, deadline: float | None) -> GroupMembership | None:
-        """Return the membership of the protocol that fits; None if the deadline came first."""
-        topics, connection = self._topics, self._connection
-        if topics is None or connection.closing:
+        """Return the membership of the protocol that fits; None if the deadline, `wakeup()` or `leave` came first."""
+        connection = self._connection
+        if connection.closing:
             return None
         failures = 0
         while True:
             left_ms = None if deadline is None else connection.left_ms(deadline)
+            if connection.is_unknown():
+                self._asked.clear()  # only the former coordinator could answer
             try:
                 facts = self._facts(connection.find(left_ms), deadline)
                 break
             except KafkaException as error:
+                if self._topics is None or self._hooks.wakeup_requested or self._asked:
+                    return None
                 if not connection.may_try_again(error):
                     raise
                 connection.mark_unknown(error)
                 failures += 1
-                if self._hooks.wakeup_requested or (deadline is not None and self._cluster.handler.now() >= deadline):
+                if deadline is not None and self._cluster.handler.now() >= deadline:
                     return None
                 text = "group %s: the coordinator cannot be asked: %s; trying again"
                 self._cluster.limiter.warn(log, connection.group_id, text, connection.group_id, error)
                 connection.pause(failures, deadline)
-        by_pattern = Subscription(topics).broker_pattern is not None
-        protocol, why = choose(self._configs["assignor"], by_pattern, facts)
-        log.info("group %s: takes part by the %s protocol: %s", connection.group_id, protocol, why)
-        self._refused = ""
-        configs = {**self._configs, "assignor": assignor_for(protocol, self._configs["assignor"]), "chosen": True}
-        made = self._make(protocol, self._cluster, self._hooks, self.identity, **configs)
+        return self._take(facts)
+
+    def _take(self, facts: Facts) -> GroupMembership | None:
+        """Return the membership that fits, for the present subscription; None: `leave` came first."""
+        while (topics := self._topics) is not None:
+            by_pattern = Subscription(topics).broker_pattern is not None
+            protocol, why = choose(self._configs["assignor"], by_pattern, facts)
+            log.info("group %s: takes part by the %s protocol: %s", self._connection.group_id, protocol, why)
+            made = self._made(protocol, topics)
+            # It is stored before this compares the topics; `subscribe` and `leave`, on other workers, change the topics before
+            # they read it. So either they call it, or this notices the change, and drops a membership that has not joined.
+            self.protocol, self.chosen = protocol, made
+            if self._topics is topics:
+                self._refused = ""
+                return made
+            self.chosen = None
+        return None
+
+    def _made(self, protocol: str, topics: Topics) -> GroupMembership:
+        """Return a membership that has not joined.
+
+        :raises UnsupportedVersion: the brokers keep no groups, and this member cannot use ZooKeeper
+        """
+        try:
+            configs = {**self._configs, "assignor": assignor_for(protocol, self._configs["assignor"]), "chosen": True}
+            check_pattern(protocol, topics)
+            made = self._make(protocol, self._cluster, self._hooks, self.identity, **configs)
+        except (ValueError, ImportError, RuntimeError) as error:
+            if protocol != ZOOKEEPER:
+                raise
+            text = f"group {self._connection.group_id}: the brokers keep no groups, as they are older than Kafka 0.9"
+            raise UnsupportedVersion(f"{text}, and ZooKeeper cannot be used: {error}") from error
         its_connection: CoordinatorConnection | None = getattr(made, "connection", None)
         if its_connection is not None:  # it need not ask for the coordinator again
-            its_connection.coordinator = connection.coordinator
+            its_connection.coordinator = self._connection.coordinator
         made.subscribe(topics)
-        if self._topics is None:  # `leave` has come between
-            made.leave()
-            return None
-        self.chosen, self.protocol = made, protocol
         return made
 
     def _facts(self, coordinator: Node, deadline: float | None) -> Facts:
@@ -226,13 +257,13 @@ class AutoMembership:
             return Facts(False, classic_option=option)
 
         def is_needed() -> bool:
-            return not connection.closing
+            return not (connection.closing or self._hooks.wakeup_requested)
 
         # ConsumerGroupDescribe would need the right to see the topics of all other members.
         request = wire.DescribeGroupsRequest(groups=[connection.group_id])
         if deadline is not None:
             deadline = max(deadline, self._cluster.handler.now() + ASK_S)
-        (group,) = connection.call(request, coordinator, deadline, is_needed=is_needed).groups
+        (group,) = connection.call(request, coordinator, deadline, is_needed=is_needed, kept=self._asked).groups
         if group.error_code and group.error_code != GroupIdNotFound.ERROR_CODE:
             raise error_for(group.error_code, group.error_message, broker=coordinator.address, api="DescribeGroups")
         return Facts(True, group.group_state not in WITHOUT_MEMBERS, self._refused)

@@ -259,6 +259,7 @@ class CoordinatorConnection:
         *,
         version: int | None = None,
         is_needed: Callable[[], bool] = lambda: True,
+        kept: list[InFlightRequest[R]] | None = None,
     ) -> R:
         """Send a short request over the connection that all members share, and return the answer.
 
@@ -269,19 +270,21 @@ class CoordinatorConnection:
         :param deadline: of the handler's clock (s); by default the client's socket timeout counts alone
         :param version: of the API; by default the highest that both sides have
         :param is_needed: called regularly while this waits; False ends the wait
+        :param kept: has the sent request while its answer is due: if this call ends before, the next one with the same list, at
+            the same broker, waits for that answer; by default the answer is given up
         :raises ResponseTimeoutError: no answer in time
         :raises ConsumerStoppedException: the answer is not needed any more
         :raises SocketDisconnectedError: the broker cannot be reached
         """
         was_up = broker.is_connected(SHARED)
         try:
-            return self._call_once(request, broker, deadline, version, is_needed)
+            return self._call_once(request, broker, deadline, version, is_needed, kept)
         except ResponseTimeoutError:
             raise
         except SocketDisconnectedError:
             if not was_up:
                 raise
-            return self._call_once(request, broker, deadline, version, is_needed)
+            return self._call_once(request, broker, deadline, version, is_needed, kept)
 
     def _call_once(
         self,
@@ -290,13 +293,17 @@ class CoordinatorConnection:
         deadline: float | None,
         version: int | None,
         is_needed: Callable[[], bool],
+        kept: list[InFlightRequest[R]] | None,
     ) -> R:
         now = self.handler.now
-        if deadline is not None and not broker.is_connected(SHARED):
-            broker.channel(SHARED).open(self.left_ms(deadline))
-        if deadline is not None and now() + broker.throttled_for(SHARED) > deadline:
-            raise ResponseTimeoutError("the broker throttles this client for longer", broker=broker.address)
-        pending = broker.send(request, SHARED, version=version)
+        kept = [] if kept is None else kept
+        if not kept:
+            if deadline is not None and not broker.is_connected(SHARED):
+                broker.channel(SHARED).open(self.left_ms(deadline))
+            if deadline is not None and now() + broker.throttled_for(SHARED) > deadline:
+                raise ResponseTimeoutError("the broker throttles this client for longer", broker=broker.address)
+            kept.append(broker.send(request, SHARED, version=version))
+        pending = kept[0]
         while not pending.done:
             left = min(pending.deadline, math.inf if deadline is None else deadline) - now()
             if not is_needed():
@@ -307,6 +314,7 @@ class CoordinatorConnection:
         if not pending.done and now() < pending.deadline:
             api = type(request).__name__
             raise ResponseTimeoutError("no answer in the time that was left for it", broker=broker.address, api=api)
+        kept.clear()
         return pending.get_when_due()
 
     # -- the connection for slow requests --------------------------------------------------------------------------------

@@ -161,8 +161,8 @@ class HeartbeatSender(ABC, Generic[T]):
         return self.heartbeat.ttl() <= min(TOGETHER_S, self.heartbeat.interval / EARLY)
 
     @abstractmethod
-    def _heartbeat_call(self, target: T) -> Call:
-        """Return the next heartbeat."""
+    def _heartbeat_call(self, target: T) -> Call | None:
+        """Return the next heartbeat; None: the member has been stopped meanwhile."""
 
     @abstractmethod
     def _leave_call(self, target: T) -> Call | None:
@@ -264,7 +264,8 @@ class HeartbeatSender(ABC, Generic[T]):
         if now < self._retry_at:
             return min(self._retry_at - now, left)
         if self._needs_heartbeat():
-            return self._heartbeat_call(target)
+            call = self._heartbeat_call(target)
+            return IDLE_S if call is None else call
         return max(0.001, min(self.heartbeat.ttl(), left))
 
     def end(self, error: KafkaException) -> Call | None:

@@ -219,8 +219,8 @@ class SubscriberOptions(MemberOptions):
         allowed='`"classic"`, `"consumer"`, `"zookeeper"`, `"auto"`',
         costs='With `"consumer"`, partitions that stay are read on in each rebalance, and the listener gets differences alone; '
         "session and heartbeat interval are the group's settings at the broker, and those given here count for nothing. "
-        '`"auto"` asks the coordinator once more before it joins, and takes `"classic"` if you set one of these, or '
-        "`group_instance_id`.",
+        '`"auto"` asks the coordinator once more before it joins, and takes `"classic"` if you give one of these another value '
+        "than the default, or a `group_instance_id`.",
         other=("group.protocol",),
     )
     assignor: AssignorLike | None = option(

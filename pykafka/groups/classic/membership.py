@@ -40,8 +40,8 @@ log = logging.getLogger(__name__)
 advice = logging.getLogger(f"{__name__}.advice")
 ADVICE = (
     "group %s: this member uses the classic protocol, and the brokers have the next-generation one (KIP-848), whose "
-    'rebalances do not stop the members: give the consumer protocol="auto"; to silence this line, '
-    'logging.getLogger("%s").setLevel(logging.WARNING)'
+    'rebalances do not stop the members: leave protocol= out, or give "auto" if a configuration names the group; to silence '
+    'this line, logging.getLogger("%s").setLevel(logging.WARNING)'
 )
 #: The mark of a client (`Cluster.kept`) that has had this advice.
 ADVISED = "next_protocol_advised"

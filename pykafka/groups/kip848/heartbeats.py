@@ -186,6 +186,11 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
             return None
         return _request(target, self.membership.member_id, PAUSES if is_static and not leave_group else LEAVES)
 
+    def stop(self) -> None:
+        """Stop sending; see `HeartbeatSender.stop`."""
+        super().stop()
+        self.is_joining = False  # the answer to a join that is under way is not read any more
+
     def _after_fork(self) -> None:
         super()._after_fork()
         self.reports.clear()
@@ -203,13 +208,17 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
         changed = self._view.subscription != self.subscription or self._view.owned != self.owned
         return changed or self._hurried or super()._needs_heartbeat()
 
-    def _heartbeat_call(self, target: ConsumerGroupTarget) -> Call:
+    def _heartbeat_call(self, target: ConsumerGroupTarget) -> Call | None:
         if self._releases:
             return self._release_instance(target)
         join, subscription, owned = self.joins, self.subscription, self.owned
         joins = self.membership.state is not State.MEMBER
-        self._hurried = False
         self.is_joining = joins
+        # Read after that store: `ConsumerGroupMembership.close` first removes the target, and then waits for the end of a join.
+        if self._target is None:
+            self.is_joining = False
+            return None
+        self._hurried = False
         self.heartbeat.sent_heartbeat()
         request = _request(target, self.membership.member_id, self.membership.epoch)
         view = CoordinatorView() if joins else self._view
@@ -233,12 +242,12 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
 
         def failed(error: KafkaException) -> None:
             self._may_be_known |= joins
-            self.is_joining = False
             self._failed(target, error, join)
 
         return Call(request, target.version, self._timeout(target), answered, failed)
 
     def _failed(self, target: ConsumerGroupTarget, error: KafkaException, join: int | None = None) -> None:
+        self.is_joining = False
         # The coordinator may not have it: the next heartbeat has all fields, and a lost assignment comes again.
         self._view = CoordinatorView(assignment=self._view.assignment)
         self._wait_to_retry()

@@ -495,10 +495,12 @@ class ConsumerGroupMembership(PolledMembership):
     def _close(self, heartbeats: ConsumerGroupHeartbeats, timeout_ms: int, leave_group: bool | None) -> None:
         deadline = self._handler.now() + timeout_ms / 1000
         try:
-            # Over two connections the broker may take the request to leave first, and then have a member that is gone.
-            while heartbeats.is_joining and self._handler.now() < deadline - timeout_ms / 2000:
-                self._handler.sleep(POLL_LOCK_INTERVAL_S)
             target = heartbeats.target
+            heartbeats.set_target(None)  # no join begins any more
+            # Over two connections the broker may take the request to leave first, and then have a member that is gone.
+            last_wait = deadline - timeout_ms / 2000
+            while heartbeats.is_joining and heartbeats.is_alive and self._handler.now() < last_wait:
+                self._handler.sleep(POLL_LOCK_INTERVAL_S)
             heartbeats.stop()
             if target is not None and heartbeats.may_be_member:
                 request = heartbeats.leaving(target, leave_group)
@@ -538,19 +540,20 @@ class TopicIds:
         lacking = assignment.keys() - self._names.keys()
         if lacking:
             self._ask(lacking, timeout_ms)
-        self.unknown = False
+        unknown = False
         keys: list[TopicPartition] = []
         recreated: set[str] = set()
         for id_, parts in assignment.items():
             name = self._names.get(id_)
             if name is None:
-                self.unknown = True
+                unknown = True
                 continue
             if self._ids.get(name, id_) != id_:
                 recreated.add(name)
             self._ids[name] = id_
             for part in parts:
                 keys.append(TopicPartition(name, part))
+        self.unknown = unknown  # once: other workers read it
         return frozenset(keys), recreated
 
     def assignment(self, keys: Collection[TopicPartition]) -> Assignment:
