@@ -24,7 +24,8 @@ def quick_member(options: Mapping[str, Any]) -> dict[str, Any]:
     """
     quick: dict[str, Any] = {"metadata_max_age_ms": 1000, "protocol": GROUP_PROTOCOL}
     protocol = options.get("protocol", GROUP_PROTOCOL)
-    if protocol == "auto" and kafka_since(4, 0) and "group_instance_id" not in options:
+    of_both = "group_instance_id" not in options and options.get("assignor", "range") == "range"
+    if protocol == "auto" and kafka_since(4, 0) and of_both:
         quick["assignor"] = "range"
     else:
         quick |= QUICK

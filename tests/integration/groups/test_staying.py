@@ -265,7 +265,7 @@ def test_a_client_says_once_that_brokers_have_the_next_protocol(
         divided(readers)
     lines = advice(caplog)
     assert len(lines) == kafka_since(4, 0)
-    assert all(readers.group in line and 'protocol="auto"' in line and ADVICE in line for line in lines)
+    assert all(readers.group in line and "protocol= out" in line and ADVICE in line for line in lines)
 
 
 @pytest.mark.needs("groups")
