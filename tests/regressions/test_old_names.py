@@ -204,7 +204,7 @@ def texts_in(value: Any, place: str, depth: int = 0) -> Iterator[tuple[str, obje
             if not attribute.startswith("_"):
                 try:
                     content = getattr(value, attribute)
-                except KafkaException:
+                except (KafkaException, AttributeError):  # names of other clients raise what to write here
                     continue
                 yield from texts_in(content, f"{place}.{attribute}", depth + 1)
 
