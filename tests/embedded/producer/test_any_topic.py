@@ -595,5 +595,7 @@ def test_stub_and_class_have_the_same_members() -> None:
         assert {one for one in members if not hasattr(found, one) and one not in getattr(found, "__slots__", ())} <= (
             {"_plain", "_accumulator", "_callback", "_last_callback"}  # set by KafkaProducer
         )
-        public = {one for one, what in vars(found).items() if not one.startswith("_") and not isinstance(what, Elsewhere)}
+        public = {
+            one for one, what in vars(found).items() if not one.startswith("_") and not isinstance(what, Elsewhere)
+        }
         assert public <= members
