@@ -20,6 +20,7 @@ from pykafka.partitioners import Murmur2Partitioner
 from pykafka.protocol.message import Message
 from tests.support.loops import Concurrency
 from tests.support.spans import Broken, Telemetry, check_first_span, id_of, links_of, parent_of
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.on_asyncio
 
@@ -235,6 +236,7 @@ def test_librdkafka_reports_no_more(
     engine._rdk_producer = Silent()
     producer.produce(b"1")
     engine._rdk_producer.fails = dies
+    until(client.cluster.handler, lambda: not dies or engine.worker_exception is not None)
     assert not telemetry.spans("send " + topic)
     with suppress(ZeroDivisionError):
         producer.stop()
