@@ -300,7 +300,7 @@ def test_zero_switches_it_off() -> None:
 
 def test_an_error_of_one_look_ends_no_other(caplog: pytest.LogCaptureFixture, handler: Handler) -> None:
     class Broken:
-        is_gone = False
+        is_gone, hold_s = False, 0.0
         handler: Any = None
 
         def look(self) -> None:
