@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -13,6 +14,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from pykafka import KafkaClient, otel
+
+T = TypeVar("T")
 
 
 class Telemetry:
@@ -32,6 +35,15 @@ class Telemetry:
             client, tracer_provider=self.tracer_provider, meter_provider=self.meter_provider, **options
         )
         self._made = made
+        return made
+
+    def instrument_around(self, client: Any, make: Callable[[], T], before: bool) -> T:
+        """Make something of a client, which is instrumented before or after that."""
+        if before:
+            self.instrument(client)
+        made = make()
+        if not before:
+            self.instrument(client)
         return made
 
     def spans(self, name: str = "") -> list[Any]:

@@ -62,11 +62,7 @@ def old_topic(client: KafkaClient, telemetry: Telemetry, topic: str) -> Any:
 def test_a_span_ends_at_the_acknowledgement(
     client: KafkaClient, telemetry: Telemetry, topic: str, before: bool
 ) -> None:
-    if before:
-        telemetry.instrument(client)
-    producer = client.topics[topic].get_producer(linger_ms=60_000)
-    if not before:
-        telemetry.instrument(client)
+    producer = telemetry.instrument_around(client, lambda: client.topics[topic].get_producer(linger_ms=60_000), before)
     message = producer.produce(b"secret value", b"secret key", headers={"own": b"1"})
     assert not telemetry.spans("send " + topic)
     producer.flush()

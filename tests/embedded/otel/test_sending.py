@@ -24,11 +24,7 @@ pytestmark = pytest.mark.on_asyncio
 def test_a_span_ends_at_the_acknowledgement(
     client: KafkaClient, telemetry: Telemetry, topic: str, before: bool
 ) -> None:
-    if before:
-        telemetry.instrument(client)
-    producer = client.producer(linger_ms=60_000)
-    if not before:
-        telemetry.instrument(client)
+    producer = telemetry.instrument_around(client, lambda: client.producer(linger_ms=60_000), before)
     headers = [("own", b"1")]
     delivery = producer.produce(topic, b"secret value", key=b"secret key", headers=headers)
     assert not telemetry.spans("send " + topic)
