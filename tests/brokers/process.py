@@ -14,6 +14,36 @@ from tests.brokers.jars import BrokerSetupError, java
 # Reads until the pipe to its starter closes, however that ended, then kills the group of the JVM and removes its data.
 _WATCHDOG = 'read -r _; kill -s KILL -- "-$1"; if [ -n "$2" ]; then sleep 0.2; rm -rf -- "$2"; fi'
 
+#: How long a process may take to stop after SIGSTOP (s): the thread that takes the signal first needs a CPU.
+HOLD_TIMEOUT_S = 30.0
+
+
+def hold(pid: int) -> None:
+    """Stop a process (SIGSTOP), and return when all its threads have stopped: until then they may still answer.
+
+    :raises TimeoutError: it takes longer than `HOLD_TIMEOUT_S`
+    """
+    os.kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + HOLD_TIMEOUT_S
+    while _runs(pid):
+        if time.monotonic() > deadline:
+            raise TimeoutError(
+                f"process {pid} has not stopped {HOLD_TIMEOUT_S:.0f} s after SIGSTOP; the machine is overloaded"
+            )
+        time.sleep(0.001)
+
+
+def _runs(pid: int) -> bool:
+    """Return whether a thread of a process is neither stopped nor at its end, as Linux reports it."""
+    for path in Path(f"/proc/{pid}/task").glob("*/stat"):
+        try:
+            state = path.read_text().rpartition(")")[2].split()[0]
+        except OSError:  # the thread has ended meanwhile
+            continue
+        if state not in "TtZX":
+            return True
+    return False
+
 
 class JavaProcess:
     """Start, pause, stop and kill one JVM; its output goes to a file.
@@ -82,8 +112,9 @@ class JavaProcess:
         self._reap()
 
     def pause(self) -> None:
-        """Pause the process (SIGSTOP): its sockets stay open, as on a machine that hangs."""
-        self._signal(signal.SIGSTOP)
+        """Pause the process, and return once it answers nothing: its sockets stay open, as on a machine that hangs."""
+        if (pid := self.pid) is not None:
+            hold(pid)
 
     def resume(self) -> None:
         """Resume the process after a pause (SIGCONT)."""

@@ -19,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pykafka import EmbeddedCluster
 from pykafka.prometheus import KafkaCollector
+from tests.brokers.process import hold
 from tests.support.programs import Program, program, watched
 
 MODULE = "tests.support.metrics_server"
@@ -168,7 +169,7 @@ def _check(server: Server) -> None:
         assert server.ask().values[SENT] == COUNT
     server.await_values(lambda values: values[PROCESSES] >= WORKERS)  # the master has started another one
     held = server.ask().process
-    os.kill(held, signal.SIGSTOP)
+    hold(held)
     try:
         answers = [server.ask() for _ in range(10)]
         assert held not in {answer.process for answer in answers}

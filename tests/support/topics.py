@@ -10,12 +10,29 @@ from collections.abc import Mapping
 from kazoo.client import KazooClient
 
 from pykafka import KafkaClient
+from pykafka.broker import Broker
 from pykafka.compat.simple_consumer import SimpleConsumer
 from pykafka.exceptions import TopicAlreadyExists, error_for
 from pykafka.protocol import wire
 from pykafka.protocol.message import Message
 from pykafka.topic import Topic
 from tests.brokers.cluster import ZOOKEEPERS
+from tests.support.waiting import until
+
+
+def some_broker(client: KafkaClient) -> Broker:
+    """Return the controller, or another broker; wait for one if the cluster names none.
+
+    A broker that was paused for longer than its session comes back fenced: for a moment the cluster has no brokers.
+    """
+
+    def named() -> bool:
+        if not client.brokers:
+            client.update_cluster()
+        return bool(client.brokers)
+
+    until(client.cluster.handler, named)
+    return client.cluster.controller_broker or next(iter(client.brokers.values()))
 
 
 def create_topic(
@@ -30,7 +47,7 @@ def create_topic(
     :param name: by default one that nobody else has
     """
     name = name or f"t-{uuid.uuid4().hex[:12]}"
-    broker = client.cluster.controller_broker or next(iter(client.brokers.values()))
+    broker = some_broker(client)
     if wire.CreateTopicsRequest.api_key not in broker.api_ranges():
         _create_in_zookeeper(client, name, partitions, replicas, config or {})
         client.cluster.wait_for_topic(name)
@@ -70,7 +87,7 @@ def wait_in_sync(client: KafkaClient, seconds: float = 90) -> None:
 
 def delete_topic(client: KafkaClient, name: str) -> None:
     """Delete a topic."""
-    broker = client.cluster.controller_broker or next(iter(client.brokers.values()))
+    broker = some_broker(client)
     response = broker.call(wire.DeleteTopicsRequest(topic_names=[name], timeout_ms=10_000), ceiling=5)
     for topic in response.responses:
         if topic.error_code:

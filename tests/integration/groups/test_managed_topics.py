@@ -7,25 +7,18 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient, ManagedBalancedConsumer
+from pykafka import ManagedBalancedConsumer
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.consumer.committed_offsets import GroupOffsets, Membership
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, RebalanceInProgress, UnknownTopicOrPartition
 from pykafka.groups import subscription
-from pykafka.protocol import wire
 from tests.support.groups import Group
 from tests.support.inside import membership_of
-from tests.support.topics import create_topic
+from tests.support.topics import create_topic, delete_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
 
 Managed = Group[ManagedBalancedConsumer]
-
-
-def delete_topic(client: KafkaClient, name: str) -> None:
-    broker = client.cluster.controller_broker or next(iter(client.brokers.values()))
-    response = broker.call(wire.DeleteTopicsRequest(topic_names=[name], timeout_ms=10_000), ceiling=5)
-    assert response.responses[0].error_code == 0
 
 
 @pytest.mark.needs("admin")

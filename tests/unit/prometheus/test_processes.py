@@ -22,6 +22,7 @@ from pykafka.handlers import Handler
 from pykafka.metrics.metric import HISTOGRAM, Buckets
 from pykafka.prometheus import KafkaCollector
 from pykafka.prometheus.directory import ProcessDirectory
+from tests.brokers.process import hold
 from tests.support.collectors import BUCKETS, OPEN, SENT, Closed, some, values
 from tests.support.some_metrics import HasSome, metric
 from tests.support.waiting import until
@@ -111,7 +112,7 @@ def test_a_process_that_hangs_delays_no_scrape_and_shows_by_its_age(
 ) -> None:
     process = child("10")
     collector = KafkaCollector(directory=tmp_path)
-    process.send_signal(signal.SIGSTOP)
+    hold(process.pid)
     for path in tmp_path.glob("*.json"):
         os.utime(path, (time.time() - 100, time.time() - 100))
     begin = time.monotonic()
