@@ -21,6 +21,7 @@ from tests.brokers import KafkaCluster, Sasl
 from tests.support import diagnosis, loops
 from tests.support.features import KAFKA_VERSION, obstacle
 from tests.support.leftovers import Belongings, left_since
+from tests.support.protocols import GROUP_PROTOCOL, make_default
 
 # How long an example takes says more about the machine's load than about the code; pytest-timeout watches the whole.
 settings.register_profile("pykafka", deadline=None, print_blob=True)
@@ -39,7 +40,13 @@ CONCURRENCY: dict[str, Callable[[], dict[str, Any]]] = {"threads": dict, "greenl
 
 def pytest_report_header() -> str:
     """Return a line that says whether the run tests compiled modules or their sources."""
-    return f"pykafka {pykafka.__version__}: {compiled.describe()}; real brokers are Kafka {KAFKA_VERSION}"
+    members = "" if GROUP_PROTOCOL == "auto" else f", members {GROUP_PROTOCOL}"
+    return f"pykafka {pykafka.__version__}: {compiled.describe()}; real brokers are Kafka {KAFKA_VERSION}{members}"
+
+
+def pytest_configure() -> None:
+    """Make the protocol that GROUP_PROTOCOL names the default of consumers."""
+    make_default()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

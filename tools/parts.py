@@ -79,6 +79,15 @@ MANY_TOPICS += [
     for part in ("attacks", "cooperative", "groups", "histories", "interrupted", "many")
 ]
 MANY_TOPICS += [f"{INTEGRATION}/parallel/test_groups.py"]
+#: The tests whose members mostly name no protocol, and so take the one that "auto" means.
+BY_DEFAULT = [
+    *(f"{INTEGRATION}/groups/test_{name}.py" for name in ("commit_order", "interrupted_joins", "migration")),
+    *(
+        f"{INTEGRATION}/groups/test_consumer_{part}.py"
+        for part in ("attacks", "groups", "histories", "interrupted", "many")
+    ),
+    *(f"{INTEGRATION}/{name}.py" for name in ("parallel/test_groups", "consumer/test_silent_coordinator")),
+]
 #: Members of the next-generation protocol (KIP-848).
 NEXT_GENERATION = [f"{INTEGRATION}/groups/test_kip848{part}.py" for part in ("", "_mixed", "_outages")]
 NEXT_GENERATION += [f"{INTEGRATION}/groups/test_upgrades.py"]
@@ -307,6 +316,7 @@ class Part(NamedTuple):
     :param minutes: that it takes on two cores, rounded up
     :param directory: of the virtual environment, which the Makefile makes; None: the one that runs this
     :param pure: with the uncompiled sources
+    :param members: protocol of consumers in groups that name none; None: "auto", as users have it
     """
 
     release: str
@@ -314,6 +324,7 @@ class Part(NamedTuple):
     minutes: float
     directory: str | None = None
     pure: bool = False
+    members: str | None = None
 
 
 def whole(release: str) -> dict[str, Part]:
@@ -402,6 +413,8 @@ MATRIX = {
     # Coordinators that know version 1 of transactions alone.
     "transactions-2.8.2": Part("2.8.2", TRANSACTIONS, 5),
     "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 3),
+    # What "auto" takes on brokers before 4.0, and a user can choose on later ones.
+    f"groups-classic-{NEWEST}": Part(NEWEST, [*BY_DEFAULT, "-m", "not matrix"], 8, members="classic"),
     "groups-next-generation": Part("4.3.1", ["-m", "matrix", *NEXT_GENERATION], 8),
     "groups-next-generation-consumers": Part("4.3.1", ["-m", "matrix and not slow", NEXT_GENERATION_CONSUMERS], 7),
     "churn-next-generation": Part("4.3.1", ["-m", "slow", NEXT_GENERATION_CONSUMERS], 8),

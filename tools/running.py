@@ -368,6 +368,8 @@ class _PartRun:
         environment = {**os.environ, MARK: mark, "KAFKA_VERSION": self.part.release, "REBALANCES": "1000"}
         if self.part.pure:
             environment["PYKAFKA_PURE_PYTHON"] = "1"
+        if self.part.members is not None:
+            environment["GROUP_PROTOCOL"] = self.part.members
         with self.log.open("ab") as output:
             begin = output.tell()
             process = subprocess.Popen(

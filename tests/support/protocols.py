@@ -1,6 +1,7 @@
-"""The group protocol of tests' consumers: that of the default, or the one that GROUP_PROTOCOL names.
+"""The group protocol of tests' consumers: "auto", the default, or the one that GROUP_PROTOCOL names.
 
-`GROUP_PROTOCOL=classic pytest tests/integration/groups` has on new brokers what "auto" takes on old ones.
+`GROUP_PROTOCOL=classic pytest tests/integration/groups` runs on new brokers what "auto" takes on old ones, in all tests that
+name no protocol. Parts of the matrix do so.
 """
 
 from __future__ import annotations
@@ -9,11 +10,24 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from pykafka.groups.options import SubscriberOptions
 from tests.support.features import kafka_since
 
 GROUP_PROTOCOL = os.environ.get("GROUP_PROTOCOL", "auto")
 #: Options that make members of the classic protocol quick; with "auto" they choose it.
 QUICK: dict[str, Any] = {"heartbeat_interval_ms": 200, "session_timeout_ms": 6000}
+
+
+def make_default() -> None:
+    """Make the protocol of GROUP_PROTOCOL that of each `client.consumer()` which names none."""
+    if GROUP_PROTOCOL == "auto":
+        return
+    own = SubscriberOptions.of
+
+    def of(given: Mapping[str, Any]) -> SubscriberOptions:
+        return own({"protocol": GROUP_PROTOCOL, **given})
+
+    SubscriberOptions.of = staticmethod(of)  # type: ignore[method-assign]
 
 
 def quick_member(options: Mapping[str, Any]) -> dict[str, Any]:

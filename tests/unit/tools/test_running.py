@@ -316,6 +316,18 @@ raise SystemExit(matrix.main())
     assert gone((tree / "pid").read_text())
 
 
+@pytest.mark.parametrize("members", [None, "classic"])
+def test_a_part_chooses_the_protocol_of_members(
+    tree: Path, members: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GROUP_PROTOCOL", raising=False)
+    test = f"def test_it():\n    import os\n    assert os.environ.get('GROUP_PROTOCOL') == {members!r}\n"
+    (tree / "test_it.py").write_text(test)
+    part = Part("4.3.1", ["test_it.py", "-p", "no:cacheprovider"], 1, members=members)
+    [outcome] = run_parts(Runner(tree / "logs"), {"part": part}, 1, lambda part: True)
+    assert outcome.passed == 1
+
+
 def test_every_part_is_short() -> None:
     assert [name for name, part in PARTS.items() if part.minutes > 8] == []
     # Two at a time: with lint and set-up, CI takes 41 minutes at most. One minute more than before programs run under PyKafka
