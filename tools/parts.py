@@ -414,7 +414,7 @@ MATRIX = {
     "transactions-2.8.2": Part("2.8.2", TRANSACTIONS, 5),
     "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 3),
     # What "auto" takes on brokers before 4.0, and a user can choose on later ones.
-    f"groups-classic-{NEWEST}": Part(NEWEST, [*BY_DEFAULT, "-m", "not matrix"], 8, members="classic"),
+    f"groups-classic-{NEWEST}": Part(NEWEST, [*BY_DEFAULT, "-m", "not matrix"], 4, members="classic"),
     "groups-next-generation": Part("4.3.1", ["-m", "matrix", *NEXT_GENERATION], 8),
     "groups-next-generation-consumers": Part("4.3.1", ["-m", "matrix and not slow", NEXT_GENERATION_CONSUMERS], 7),
     "churn-next-generation": Part("4.3.1", ["-m", "slow", NEXT_GENERATION_CONSUMERS], 8),
