@@ -25,7 +25,8 @@ producer: Any = None
 def make() -> None:
     """Make client and producer of this process."""
     global client, producer
-    client = KafkaClient(HOSTS, use_greenlets=MODE == "greenlets")
+    # The program waits for its children as multiprocessing does it, which holds the hub; on a busy machine for seconds.
+    client = KafkaClient(HOSTS, use_greenlets=MODE == "greenlets", hold_report_ms=0)
     options: dict[str, Any] = {"sync": True} if KIND == "sync" else {}
     producer = client.topics[TOPIC].get_producer(required_acks=-1, **options)
 
