@@ -297,7 +297,8 @@ def test_parallel_work_idles_only_once_it_has_its_share(readers: Readers) -> Non
 @pytest.mark.later("threads", "asyncio")
 def test_stop_ends_parallel_work_that_joins(readers: Readers) -> None:
     handler = readers.client.cluster.handler
-    readers.join(protocol="classic")
+    # Up to 0.10 the join waits for this member as long as its session lasts, and close() waits 5 s for the join.
+    readers.join(protocol="classic", session_timeout_ms=20_000)
     readers.shared(6)
     with readers.client.consumer(*readers.topics, group=readers.group, heartbeat_interval_ms=200) as one:
         with one.parallel(print, workers=4) as run:
