@@ -44,6 +44,8 @@ maximum_signature_line_length = 80
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 pygments_style = "default"
+# The theme's own underlines each imported module, as if it were a link.
+pygments_dark_style = "github-dark"
 
 html_theme = "furo"
 html_static_path = ["static"]
