@@ -21,7 +21,7 @@ version = release = pykafka.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "links", "option_lists", "reference"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["extensions", "static"]
+exclude_patterns = ["extensions", "redirects", "static"]
 nitpicky = True
 
 myst_enable_extensions = ["deflist"]
@@ -44,9 +44,13 @@ maximum_signature_line_length = 80
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 pygments_style = "default"
+# The theme's own underlines each imported module, as if it were a link.
+pygments_dark_style = "github-dark"
 
 html_theme = "furo"
 html_static_path = ["static"]
+# A page for each former name of a page, which leads to its present one.
+html_extra_path = ["redirects"]
 html_css_files = ["site.css"]
 # A copied line is what one types: no prompt, no output.
 copybutton_exclude = ".linenos, .gp, .go"

@@ -70,6 +70,8 @@ HEAD = """\
 
 Ten programs that most teams write in their first week with Kafka, with this client and three others. Each does the same with
 every client; tests run them all against a real Kafka. The table has the number of their lines, without blank ones and comments.
+They are the shortest forms. The programs to copy are [a service on gevent](gevent-service.md), [a service on
+asyncio](asyncio-service.md) and [a job of Spark](spark-job.md).
 
 [What other clients have, and from where we know it](#where-the-readmes-table-comes-from) stands at the end.
 

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 
 from examples.flights.job import Job
 from examples.flights.requirements import RequirementMissingError
 from examples.flights.supervision import Interrupts, session
 from pykafka import EmbeddedCluster, KafkaClient, KafkaException, NoBrokersAvailableError
-from pykafka.exceptions import UnsupportedVersion, error_for
-from pykafka.protocol import wire
+from pykafka.admin import NewTopic
+from pykafka.exceptions import UnsupportedVersion
 
 #: How long the user's own broker may take to respond (ms).
 PATIENCE_MS = 10_000
 
 
-@contextmanager
+@contextlib.contextmanager
 def brokers(choice: str, job: Job, interrupts: Interrupts) -> Iterator[Job]:
     """Yield the job with brokers and topics, for the length of the block.
 
@@ -43,7 +43,7 @@ def brokers(choice: str, job: Job, interrupts: Interrupts) -> Iterator[Job]:
         yield job
 
 
-@contextmanager
+@contextlib.contextmanager
 def _real_kafka(job: Job, interrupts: Interrupts, secure: bool) -> Iterator[Job]:
     """Start an Apache Kafka; the first time, download its jars by their Maven coordinates.
 
@@ -109,21 +109,12 @@ def create_topics(job: Job) -> None:
 
 
 def _create(client: KafkaClient, topics: Mapping[str, int]) -> None:
-    # Before Kafka 4 only the controller creates topics; later brokers pass the request on to it.
-    broker = client.cluster.controller_broker or next(iter(client.brokers.values()))
-    try:
-        version = broker.api_version(wire.CreateTopicsRequest)
-    except UnsupportedVersion:
+    # Brokers choose the number of replicas since Kafka 2.4; CreateTopics exists since 0.10.1.
+    for replication in (None, 1):
+        with contextlib.suppress(UnsupportedVersion):
+            wanted = [NewTopic(name, partitions, replication) for name, partitions in topics.items()]
+            client.admin.create_topics(wanted, timeout_ms=PATIENCE_MS)
+            return
+    with client.producer() as producer:
         for name in topics:
-            client.topics[name]
-        return
-    # From version 4 on, -1 means the brokers' default number of replicas.
-    replicas = -1 if version >= 4 else 1
-    wanted = [
-        wire.CreateTopicsRequest.Topic(name=name, num_partitions=partitions, replication_factor=replicas)
-        for name, partitions in topics.items()
-    ]
-    response = broker.call(wire.CreateTopicsRequest(topics=wanted, timeout_ms=PATIENCE_MS))
-    for topic in response.topics:
-        if topic.error_code:
-            raise error_for(topic.error_code, topic.error_message or "", topic=topic.name)
+            producer.partitions_for(name)  # the brokers create a topic that a producer asks for

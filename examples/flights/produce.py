@@ -15,7 +15,8 @@ from examples.flights import data
 from examples.flights.data import Event
 from examples.flights.job import Job
 from examples.flights.progress import Progress
-from pykafka import CompressionType, KafkaClient, KafkaException, Topic, hashing_partitioner
+from examples.flights.topics import offsets
+from pykafka import KafkaClient, KafkaException, KafkaProducer
 
 #: The most events that wait for one greenlet.
 LANE_SIZE = 500
@@ -39,7 +40,7 @@ def main() -> int:
         with job.client(use_greenlets=True) as client:
             counts = produce_all(client, job)
             for name, count in counts.items():
-                check_kept(client.topics[name], count)
+                check_kept(client, name, count)
     except (KafkaException, MessagesDroppedError) as error:
         print(f"produce: {error}", file=sys.stderr)
         return 1
@@ -48,13 +49,12 @@ def main() -> int:
 
 def produce_all(client: KafkaClient, job: Job) -> dict[str, int]:
     """Produce flights and weather at the same time; return the numbers of messages by topic."""
-    # Looked up before the first greenlet begins: nothing waits between here and `try`, so no signal comes in between.
-    flights, weather = client.topics[job.flights], client.topics[job.weather]
     totals = {job.flights: data.count_flights(job.limit), job.weather: WEATHER_HOURS}
-    with Progress(totals) as progress:
+    # Messages have the present time: a broker would soon delete messages of 2013 as too old.
+    with Progress(totals) as progress, client.producer(compression="zstd", linger_ms=1000) as producer:
         readers = [
-            gevent.spawn(replay, flights, data.flights(job.limit), "carrier", flight_key, progress),
-            gevent.spawn(replay, weather, data.weather(), "origin", weather_key, progress),
+            gevent.spawn(replay, producer, job.flights, data.flights(job.limit), "carrier", flight_key, progress),
+            gevent.spawn(replay, producer, job.weather, data.weather(), "origin", weather_key, progress),
         ]
         try:
             gevent.joinall(readers, raise_error=True)
@@ -74,23 +74,24 @@ def weather_key(event: Event) -> bytes:
 
 
 def replay(
-    topic: Topic, events: Iterator[Event], lane: str, key_of: Callable[[Event], bytes], progress: Progress
+    producer: KafkaProducer[bytes, bytes],
+    topic: str,
+    events: Iterator[Event],
+    lane: str,
+    key_of: Callable[[Event], bytes],
+    progress: Progress,
 ) -> int:
     """Produce events to a topic, the events of each lane by a greenlet of their own; return their number.
 
     :param lane: the field whose value assigns an event to a greenlet
     """
-    # Messages have the present time: a broker would soon delete messages of 2013 as too old.
-    with topic.get_producer(
-        partitioner=hashing_partitioner, compression=CompressionType.ZSTD, required_acks=-1, linger_ms=1000
-    ) as producer:
 
-        def produce(queue: Queue) -> None:
-            for event in queue:
-                producer.produce(encode(event).encode(), key_of(event))
-                progress.advance(topic.name)
+    def produce(queue: Queue) -> None:
+        for event in queue:
+            producer.produce(topic, encode(event).encode(), key=key_of(event))
+            progress.advance(topic)
 
-        return divide(events, lane, produce)
+    return divide(events, lane, produce)
 
 
 def divide(events: Iterator[Event], lane: str, produce: Callable[[Queue], None]) -> int:
@@ -120,22 +121,22 @@ def divide(events: Iterator[Event], lane: str, produce: Callable[[Queue], None])
     return count
 
 
-def check_kept(topic: Topic, produced: int) -> None:
+def check_kept(client: KafkaClient, topic: str, produced: int) -> None:
     """Check that a topic has all produced messages, from its first one on.
 
     :raises MessagesDroppedError: the topic lacks messages
     """
-    earliest, latest = topic.earliest_available_offsets(), topic.latest_available_offsets()
-    dropped = {id_: found.offset[0] for id_, found in earliest.items() if found.offset[0] > 0}
+    earliest, latest = offsets(client, topic)
+    dropped = {partition: offset for partition, offset in earliest.items() if offset}
     if dropped:
         raise MessagesDroppedError(
-            f"the broker has dropped the oldest {sum(dropped.values()):,} messages of topic {topic.name}, in partitions"
+            f"the broker has dropped the oldest {sum(dropped.values()):,} messages of topic {topic}, in partitions"
             f" {sorted(dropped)}: it keeps too little of each; give the topic more partitions, or more space"
         )
-    kept = sum(found.offset[0] for found in latest.values())
+    kept = sum(latest.values())
     if kept != produced:
         raise MessagesDroppedError(
-            f"topic {topic.name} holds {kept:,} messages, but {produced:,} were produced: "
+            f"topic {topic} holds {kept:,} messages, but {produced:,} were produced: "
             "run again, on topics without other producers"
         )
 

@@ -1,8 +1,11 @@
-"""A FastAPI service with a consumer in a task, and probes under /health.
+"""A FastAPI service that starts without brokers, and its probes under /health, for deployment.yaml.
 
 KAFKA=127.0.0.1:9092 TOPIC=orders uvicorn examples.health.fastapi_app:app
 
-It starts without brokers, too: /health/livez is fine, and /health/readyz fails until they come. When the consumer has ended by
+The program to copy is examples/fastapi_service.py (docs/asyncio-service.md), which ends without brokers, and is restarted. Copy
+`connect` and `problems` from here if that is not what you want.
+
+Without brokers /health/livez is fine, and /health/readyz fails until they come. When the consumer has ended by
 an error, /health/livez fails, so that Kubernetes starts the container again.
 """
 

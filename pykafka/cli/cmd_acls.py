@@ -113,7 +113,15 @@ def _filters(
 
 
 @acls.command("create")
-@click.option("-r", "--resource", type=ResourceParam(), required=True, help="As topic:clicks, group:*, or cluster.")
+@click.option(
+    "-r",
+    "--resource",
+    "resources",
+    type=ResourceParam(),
+    required=True,
+    multiple=True,
+    help="As topic:clicks, group:*, or cluster; may be repeated.",
+)
 @_principal
 @_operation
 @click.option("--host", default="*", show_default=True, help="The client's address.")
@@ -123,7 +131,7 @@ def _filters(
 @session_command
 def create(
     session: Session,
-    resource: Resource,
+    resources: tuple[Resource, ...],
     principals: tuple[str, ...],
     operations: tuple[str, ...],
     host: str,
@@ -132,19 +140,20 @@ def create(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Create ACLs: one for each principal and operation. Since Kafka 0.11."""
+    """Create ACLs: one for each resource, principal and operation. Since Kafka 0.11."""
     if not principals or not operations:
         raise click.UsageError("say who may do what: --principal User:alice --operation read")
     for principal in principals:
         if ":" not in principal:
             raise click.UsageError(f"{principal!r} is no principal; write User:{principal}")
-    kind, name = resource
-    if name is None and kind != ResourceType.CLUSTER:
-        raise click.UsageError(f"name the resource: {kind.name.lower().replace('_', '-')}:NAME; * stands for all")
+    for kind, name in resources:
+        if name is None and kind != ResourceType.CLUSTER:
+            raise click.UsageError(f"name the resource: {kind.name.lower().replace('_', '-')}:NAME; * stands for all")
     permission = Permission.DENY if deny else Permission.ALLOW
     pattern = PatternType.PREFIXED if prefixed else PatternType.LITERAL
     wanted = [
         AclBinding(kind, name or CLUSTER_NAME, principal, _OPERATIONS[operation], permission, host, pattern)
+        for kind, name in resources
         for principal in principals
         for operation in operations
     ]

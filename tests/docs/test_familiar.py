@@ -1,4 +1,4 @@
-"""The names in docs/any-topic.md's table of other clients' names exist; errors name our options for theirs."""
+"""The names in docs/names-of-other-clients.md's table of other clients' names exist; errors name our options for theirs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pykafka.sharegroups.options import ShareConsumerOptions
 from pykafka.utils.hints import ARGUMENTS, AWAITED, CLIENT, CONSUMER, METHODS, POLL, PRODUCE, PRODUCER
 from tests.docs.pages import ROOT
 
-PAGE = (ROOT / "docs" / "any-topic.md").read_text()
+PAGE = (ROOT / "docs" / "names-of-other-clients.md").read_text()
 HOMES: dict[str, Any] = {
     "KafkaClient": KafkaClient,
     "client": KafkaClient,
@@ -62,7 +62,7 @@ OPTIONS = {
 
 
 def first_cells() -> list[str]:
-    table = PAGE[PAGE.index("## Names that you know") :]
+    table = PAGE[PAGE.index("| here |") :]
     return re.findall(r"^\| (.+?) \|", table, re.MULTILINE)[2:]
 
 

@@ -64,6 +64,13 @@ def test_every_link_leads_somewhere(pages: dict[Path, Page]) -> None:
     assert sorted(set(broken(pages))) == []
 
 
+def test_former_names_of_pages_lead_on(pages: dict[Path, Page], site: Path) -> None:
+    """Their links are among those of the test above."""
+    former = [path.name for path in (ROOT / "docs" / "redirects").iterdir()]
+    assert former
+    assert all(len(pages[site / name].links) == 1 for name in former)
+
+
 def test_each_error_has_an_anchor(site: Path, pages: dict[Path, Page]) -> None:
     errors = {
         f"{found.__module__}.{found.__name__}"

@@ -99,7 +99,7 @@ def test_job_on_kafka_that_it_starts(tmp_path: Path, broker: str) -> None:
 def test_job_on_brokers_of_the_user(tmp_path: Path, kafka: KafkaCluster, whole: bool) -> None:
     """BROKER=host:port: topics of its own, and no others touched."""
     with KafkaClient(kafka.hosts) as client:
-        before = set(client.topics)
+        before = {topic.name for topic in client.admin.list_topics()}
     with program(FLIGHTS, "--broker", kafka.hosts, "--limit", "4000", "--directory", str(tmp_path)) as job:
         if not whole:
             job.wait_for("pipeline:")
@@ -107,9 +107,9 @@ def test_job_on_brokers_of_the_user(tmp_path: Path, kafka: KafkaCluster, whole: 
             job.signal(signal.SIGTERM)
         assert job.wait(230 if whole else 30) == (0 if whole else 143), job.output
     with KafkaClient(kafka.hosts) as client:
-        new = set(client.topics) - before
+        new = {topic.name for topic in client.admin.list_topics()} - before
         assert {name.rpartition("-")[0] for name in new} == {"flights", "weather", "delays", "alerts"}
-        assert {len(client.topics[name].partitions) for name in new} == {12}
+        assert {len(topic.partitions) for topic in client.admin.describe_topics(new).values()} == {12}
     assert not whole or all(name in job.output for name in new)
 
 
@@ -233,24 +233,22 @@ def test_messages_that_the_broker_dropped_are_noticed() -> None:
     """More than the embedded broker keeps a partition: the job does not go on with what is left."""
     value = os.urandom(500_000)
     with EmbeddedCluster(1, {"small": 1}) as cluster, KafkaClient(cluster.hosts) as client:
-        topic = client.topics["small"]
-        with topic.get_sync_producer() as producer:
-            producer.produce(value)
-            check_kept(topic, 1)
+        with client.producer(linger_ms=0) as producer:
+            producer.produce("small", value).get(timeout=10)
+            check_kept(client, "small", 1)
             for _ in range(15):
-                producer.produce(value)
+                producer.produce("small", value).get(timeout=10)
         with pytest.raises(MessagesDroppedError, match="dropped the oldest"):
-            check_kept(topic, 16)
+            check_kept(client, "small", 16)
 
 
 def test_foreign_messages_are_noticed() -> None:
     """A topic that somebody else writes to gives no right counts."""
     with EmbeddedCluster(1, {"shared": 1}) as cluster, KafkaClient(cluster.hosts) as client:
-        topic = client.topics["shared"]
-        with topic.get_sync_producer() as producer:
-            producer.produce(b"theirs")
+        with client.producer() as producer:
+            producer.produce("shared", b"theirs").get(timeout=10)
         with pytest.raises(MessagesDroppedError, match="holds 1 messages, but 0 were produced"):
-            check_kept(topic, 0)
+            check_kept(client, "shared", 0)
 
 
 @pytest.fixture(scope="module")

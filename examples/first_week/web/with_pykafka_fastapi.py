@@ -1,3 +1,4 @@
+# The shortest form. The FastAPI program to copy is docs/asyncio-service.md.
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -332,7 +332,19 @@ def test_acls(run: Run) -> None:
     line = ("-r", f"topic:{name}", "-P", "User:bob", "-O", "read", "-O", "describe")
     assert "Nothing was changed" in run("acls", "create", *line, "--dry-run").stdout
     assert run("acls", "create", *line).stdout.count("Created: ALLOW User:bob") == 2
-    run("acls", "create", "-r", f"topic:{name[:4]}", "--prefixed", "--deny", "-P", "User:bob", "-O", "write")
+    several = (
+        "-r",
+        f"topic:{name[:4]}",
+        "-r",
+        f"group:{name}",
+        "--prefixed",
+        "--deny",
+        "-P",
+        "User:bob",
+        "-O",
+        "write",
+    )
+    assert run("acls", "create", *several).stdout.count("Created: DENY User:bob") == 2
 
     def listed() -> list[tuple[str, str, str]]:
         found = data(run("acls", "list", "-r", f"topic:{name}", "-P", "User:bob", "--json"))
