@@ -107,10 +107,13 @@ def acknowledge_now() -> None:
     # With a default timeout, an object for a descriptor would make that one non-blocking under its owner.
     if option is None or socket.getdefaulttimeout() is not None or not os.path.isdir(_DESCRIPTORS):
         return
+    seen: set[str] = set()
     for entry in os.listdir(_DESCRIPTORS):
         try:
-            if not os.readlink(f"{_DESCRIPTORS}/{entry}").startswith("socket:"):
+            target = os.readlink(f"{_DESCRIPTORS}/{entry}")
+            if target in seen or not target.startswith("socket:"):
                 continue
+            seen.add(target)  # a connection may have several descriptors
             connection = socket.socket(fileno=int(entry))
         except OSError:  # closed meanwhile
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from pykafka.common import TopicPartition
@@ -14,13 +14,15 @@ from pykafka.exceptions import (
     UnsupportedSaslMechanism,
     error_for,
 )
-from pykafka.metadata.cluster import BaseCluster
-from pykafka.metadata.list_offsets import FoundOffset
 from pykafka.spark import session
 from pykafka.spark.data_loss import ASK_AGAIN_S, UNKNOWN_FOR_S, warn
 from pykafka.spark.errors import OptionError
 from pykafka.spark.offsets import EARLIEST, LATEST, MAX_OFFSET, Bounds, ByTime, Offsets, Position, check_named
 from pykafka.spark.options import ReadOptions, Subscription
+
+if TYPE_CHECKING:
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metadata.list_offsets import FoundOffset
 
 T = TypeVar("T")
 #: Internal topics of brokers before 0.10, which do not mark them as internal.

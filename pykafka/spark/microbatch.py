@@ -32,13 +32,16 @@ from pykafka.spark.offsets import (
 )
 from pykafka.spark.options import ReadOptions
 from pykafka.spark.parquetfiles import ParquetFiles
-from pykafka.spark.progress import Progress, ProgressCommitter, read_anchors
 from pykafka.spark.shipping import Shipped
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     import pyarrow as pa
+
+    from pykafka.spark.progress import Progress, ProgressCommitter
+
+# The progress of a group is imported on use: few queries have commitProgressTo, and the start of each waits for imports.
 
 #: A mark in the end of an empty first micro-batch, in the place of a topic. No topic can have this name, and as it has no
 #: partitions, Spark's own connector reads the offsets as if it were not there.
@@ -261,12 +264,19 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
     def _commit_progress(self, offsets: Offsets) -> None:
         committer = self._committer()
         if committer is not None:
-            committer.offer(Progress(offsets, self._ids.known))
+            committer.offer(self._progress_at(offsets))
 
     def _committer(self) -> ProgressCommitter | None:
         if self._progress is None and self._options.commit_progress_to is not None:
+            from pykafka.spark.progress import ProgressCommitter
+
             self._progress = ProgressCommitter(self._options.client, self._options.commit_progress_to)
         return self._progress
+
+    def _progress_at(self, offsets: Offsets) -> Progress:
+        from pykafka.spark.progress import Progress
+
+        return Progress(offsets, self._ids.known)
 
     def _anchor(self, begin: Offsets, end: Collection[TopicPartition]) -> None:
         # The group knows a topic's id before Spark's checkpoint has an offset of it: else a crash in between would look as if
@@ -280,12 +290,14 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         committer = self._committer()
         assert committer is not None
         first = self._offsets.earliest([tp for tp in end if tp not in begin])
-        committer.anchor(Progress(begin | first, self._ids.known))
+        committer.anchor(self._progress_at(begin | first))
         self._anchored |= ids  # tried once: a group that takes no commits must not hold up each micro-batch
 
     def _continue_from(self, begin: Offsets) -> None:
         # Of a query that continues an earlier run: what the group knows of its topics, once per process.
         if self._may_continue and self._options.commit_progress_to is not None and begin:
+            from pykafka.spark.progress import read_anchors
+
             found = read_anchors(self._options.client, self._options.commit_progress_to, begin)
             if found is not None:
                 self._ids.learn(found.ids)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pykafka.exceptions import (
     IllegalSaslState,
@@ -20,13 +21,15 @@ from pykafka.exceptions import (
     UnsupportedSaslMechanism,
 )
 from pykafka.handlers import ThreadingHandler
-from pykafka.metadata.cluster import BaseCluster
 from pykafka.security import SslConfig
 from pykafka.security.java_tls import TlsOptions
 from pykafka.spark.data_loss import warn
 from pykafka.spark.errors import OptionError
 from pykafka.spark.options import ClientOptions
 from pykafka.spark.references import here
+
+if TYPE_CHECKING:
+    from pykafka.metadata.cluster import BaseCluster
 
 # A worker is forked from a daemon that never connects. If other code forks later, the child must not share connections.
 _clusters: dict[tuple[int, ClientOptions], BaseCluster] = {}
@@ -73,6 +76,9 @@ def _with_values(options: ClientOptions) -> ClientOptions:
 
 
 def _connected(options: ClientOptions) -> BaseCluster:
+    # On use: the process that only pickles a stream's reader does not connect, and the query's start waits for its imports.
+    from pykafka.metadata.cluster import BaseCluster
+
     # The errors have all that those before them say: `from None` spares the users of a stream the stack of those, which
     # Spark would print above the sentence.
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark import __version__
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
@@ -47,6 +47,10 @@ class KafkaDataSource(Shipped, DataSource):
 
         need_all()
         super().__init__(dict(options))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # A task has a reader beside it, whose copy has the system acknowledge the rest of the task; planners get all at once.
+        self.__dict__.update(state)
 
     @classmethod
     def name(cls) -> str:

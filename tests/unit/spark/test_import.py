@@ -11,7 +11,16 @@ import pytest
 
 READING = """
 import sys
+from pykafka.metadata import cluster  # by session.cluster_for
 from pykafka.spark import microbatch, reader
+print(*sorted(sys.modules))
+"""
+PICKLING = """
+import sys
+from pyspark.sql.types import BinaryType, StructField, StructType
+from pykafka.spark.source import KafkaDataSource
+source = KafkaDataSource({"kafka.bootstrap.servers": "localhost:1", "subscribe": "t"})
+source.streamReader(StructType([StructField("value", BinaryType())]))
 print(*sorted(sys.modules))
 """
 PROGRAM = """
@@ -46,6 +55,15 @@ def test_reading_loads_no_consumers_and_producers() -> None:
         "kazoo",
         "pyspark.pandas",
     }
+    assert not loaded & heavy
+
+
+def test_pickling_a_streams_reader_loads_no_client() -> None:
+    """The process in which Spark only pickles a stream's reader does not connect, and the query's start waits for it."""
+    result = subprocess.run([sys.executable, "-c", PICKLING], capture_output=True, text=True, timeout=60, check=True)
+    loaded = set(result.stdout.split())
+    assert "pykafka.spark.stream" in loaded or "pykafka.spark.stream41" in loaded
+    heavy = {"pykafka.metadata.cluster", "pykafka.network.node", "pykafka.protocol.wire", "pykafka.spark.progress"}
     assert not loaded & heavy
 
 

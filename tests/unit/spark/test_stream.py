@@ -498,8 +498,8 @@ class FakeGroup:
 def test_a_run_that_ends_after_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:
     """The group knows the new topic by then; the next run took it for one that was recreated since."""
     group = FakeGroup()
-    monkeypatch.setattr("pykafka.spark.microbatch.ProgressCommitter", group)
-    monkeypatch.setattr("pykafka.spark.microbatch.read_anchors", group.read)
+    monkeypatch.setattr("pykafka.spark.progress.ProgressCommitter", group)
+    monkeypatch.setattr("pykafka.spark.progress.read_anchors", group.read)
     cluster = FakeOffsets({A0: (0, 1000)})
     cluster.ids = {"a": OLD}
     options = {"startingOffsets": "earliest", "commitProgressTo": "g"}
