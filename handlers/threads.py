@@ -165,7 +165,7 @@ class ThreadingHandler(SocketHandler):
 
     def _check_patching(self) -> None:
         """Raise an error if threads became greenlets after this handler was made: they would wait for each other for ever."""
-        if self.cooperative or PATCHERS.isdisjoint(sys.modules):
+        if self.cooperative or sys.modules.keys().isdisjoint(PATCHERS):
             return
         if is_patched("threading") or is_patched_by_eventlet():
             raise PatchedTooLateError(

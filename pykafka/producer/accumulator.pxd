@@ -14,6 +14,8 @@ cdef extern from "Python.h":
     object PyContext_CopyCurrent()
 
 
+cdef Py_ssize_t _OVERHEAD
+
 cdef bint _refers_to_none(value, key)
 @cython.locals(need=Py_ssize_t)
 cdef Py_ssize_t _record_size(value, key, headers) except -1

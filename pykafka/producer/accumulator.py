@@ -51,6 +51,8 @@ BREATHE_EVERY = 256
 STICKY_BYTES = 16 * 1024
 #: What a record costs beyond its key, value and headers, at most (bytes).
 RECORD_OVERHEAD = 32
+# The same as a number of C, when compiled.
+_OVERHEAD = RECORD_OVERHEAD
 
 
 class Wakeups(Protocol):
@@ -451,7 +453,7 @@ def _refers_to_none(value: Any, key: Any) -> bool:
 
 def _record_size(value: Any, key: Any, headers: Any) -> int:
     """Return an upper bound of a record's size (bytes)."""
-    need = RECORD_OVERHEAD
+    need = _OVERHEAD
     if value is not None:
         need += len(value)
     if key is not None:

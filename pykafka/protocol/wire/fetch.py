@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import struct
+from functools import lru_cache
+from typing import Any, ClassVar, Self
 from uuid import UUID
 
 from pykafka.protocol.fields import array, int8, int16, int32, int64, nested, records, string, uuid
@@ -10,6 +12,28 @@ from pykafka.protocol.schema import Request, Response, Struct
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
+
+#: The first version whose response names topics by id, and the first whose request has no `replica_id`.
+IDS_FROM, STATE_FROM = 13, 15
+# A response about one partition up to its records: correlation id, tags; throttle time, error, session, topics; id of the
+# topic, partitions; index, error, high watermark, last stable offset, start of the log, aborted transactions, replica.
+_READ = struct.Struct(">IBihiB16sBihqqqBi")
+# The place of the number of topics in it.
+_TOPICS_AT = 15
+# A request for one partition up to the rack: waits and sizes, isolation, session; topics, id, partitions; partition, epoch of
+# the leader, offset, epoch before it, start of the log, size; tags of the partition and of the topic, forgotten topics.
+_ASKED = struct.Struct(">iiibiiB16sBiiqiqiBBB")
+# The compact lengths of an array of one element, of an empty array, and of null.
+_ONE, _EMPTY, _NULL = 2, 1, 0
+# The tags behind the records: of the partition, of the topic and of the response.
+_NO_TAGS = b"\0\0\0"
+# Longer names of racks need a length of several bytes.
+_RACK_MAX = 0x7E
+
+
+@lru_cache(maxsize=256)
+def _topic_id(raw: bytes) -> UUID:
+    return UUID(bytes=raw)
 
 
 class FetchResponse(Response, api_key=1, versions="0-18", flexible="12+", early="8+"):
@@ -71,6 +95,57 @@ class FetchResponse(Response, api_key=1, versions="0-18", flexible="12+", early=
     responses: list[Topic] = array(Topic, "0+")
     node_endpoints: list[Node] = array(Node, "16+", tag=0)
 
+    @classmethod
+    def read_one(cls, version: int, frame: memoryview) -> Self | None:
+        """Read the frame of a response about one partition, without an error or a tag; None: decode it.
+
+        :param frame: from the correlation id on
+        """
+        if version < IDS_FROM or len(frame) < _READ.size or frame[_TOPICS_AT] != _ONE:
+            return None
+        _, tags, throttle_ms, error, session_id, _, topic_id, count, *numbers = _READ.unpack_from(frame)
+        index, failed, high, stable, start, aborted, replica = numbers
+        if tags or error or count != _ONE or failed or aborted not in (_NULL, _EMPTY):
+            return None
+        size = _records_size(frame)
+        if size is None:
+            return None
+        part = cls.Topic.Partition.__new__(cls.Topic.Partition)
+        part.__dict__ = {
+            "partition_index": index,
+            "error_code": 0,
+            "high_watermark": high,
+            "last_stable_offset": stable,
+            "log_start_offset": start,
+            "aborted_transactions": None if aborted == _NULL else [],
+            "preferred_read_replica": replica,
+            "records": frame[len(frame) - len(_NO_TAGS) - size : len(frame) - len(_NO_TAGS)],
+        }
+        topic = cls.Topic.__new__(cls.Topic)
+        topic.__dict__ = {"topic_id": _topic_id(topic_id), "partitions": [part]}
+        response = cls.__new__(cls)
+        response.__dict__ = {
+            "throttle_time_ms": throttle_ms,
+            "error_code": 0,
+            "session_id": session_id,
+            "responses": [topic],
+        }
+        return response
+
+
+def _records_size(frame: memoryview) -> int | None:
+    """Return the size of the records in a response about one partition (bytes); None if they are null, or tags follow."""
+    at, shift, length = _READ.size, 0, 0
+    end = len(frame) - len(_NO_TAGS)
+    while at < end and shift < 35:
+        byte = frame[at]
+        length |= (byte & 0x7F) << shift
+        at += 1
+        shift += 7
+        if byte < 0x80:
+            return length - 1 if at + length - 1 == end and length and frame[end:] == _NO_TAGS else None
+    return None
+
 
 class FetchRequest(Request[FetchResponse], api_key=1, versions="0-18", flexible="12+"):
     """A request for records. Transactions come with version 4, sessions with 7, zstd with 10, topic ids with 13."""
@@ -116,6 +191,7 @@ class FetchRequest(Request[FetchResponse], api_key=1, versions="0-18", flexible=
     forgotten_topics_data: list[ForgottenTopic] = array(ForgottenTopic, "7+")
     rack_id: str = string("11+", ignorable=True)
 
+    quick_response = FetchResponse.read_one
     # A version, and its body before and behind `session_epoch`; see `keep_body`.
     _kept: ClassVar[tuple[int, bytes, bytes] | None] = None
 
@@ -130,5 +206,50 @@ class FetchRequest(Request[FetchResponse], api_key=1, versions="0-18", flexible=
         """Return the body in pieces, as `Message.chunks`."""
         kept = self._kept
         if kept is None or kept[0] != version:
-            return super().chunks(version)
+            return self._asking_one(version) or super().chunks(version)
         return [kept[1] + self.session_epoch.to_bytes(4, "big", signed=True) + kept[2]]
+
+    def _asking_one(self, version: int) -> list[bytes | memoryview] | None:
+        """Return the body of a request for one partition by the topic's id; None: it is another, or does not fit."""
+        known, topics = self.__dict__, self.topics
+        if version < STATE_FROM or len(topics) != 1 or len(topics[0].partitions) != 1 or not known.keys() <= _USUAL:
+            return None
+        part = topics[0].partitions[0]
+        rack = self.rack_id.encode()
+        if not part.__dict__.keys() <= _USUAL_PART or len(rack) > _RACK_MAX:
+            return None
+        try:
+            body = _ASKED.pack(
+                *(self.max_wait_ms, self.min_bytes, self.max_bytes, self.isolation_level),
+                *(self.session_id, self.session_epoch, _ONE, topics[0].topic_id.bytes, _ONE),
+                *(part.partition, part.current_leader_epoch, part.fetch_offset, part.last_fetched_epoch),
+                *(part.log_start_offset, part.partition_max_bytes, 0, 0, _EMPTY),
+            )
+        except (AttributeError, TypeError, struct.error):  # the usual way says what is wrong
+            return None
+        return [b"%b%c%b\0" % (body, len(rack) + 1, rack)]
+
+
+# The fields that a request for one partition may set.
+_USUAL = frozenset(
+    {
+        "max_wait_ms",
+        "min_bytes",
+        "max_bytes",
+        "isolation_level",
+        "session_id",
+        "session_epoch",
+        "topics",
+        "rack_id",
+    }
+)
+_USUAL_PART = frozenset(
+    {
+        "partition",
+        "current_leader_epoch",
+        "fetch_offset",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "partition_max_bytes",
+    }
+)
