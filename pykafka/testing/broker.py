@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pykafka.handlers.base import Address
 from pykafka.testing.peer import Peer
 
 if TYPE_CHECKING:
@@ -50,7 +48,7 @@ class Broker:
         if self._listener is not None:
             return
         node, handler = self.node, self.state.handler
-        self._listener = listener = handler.listen(Address(socket.AF_INET, (node.host, node.port)))
+        self._listener = listener = handler.listen(handler.resolve(node.host, node.port)[0])
         node.port = listener.address.sockaddr[1]
         node.epoch += 1
         node.is_up = True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from pykafka.protocol.schema import Request, Response
 
 if TYPE_CHECKING:
-    from pykafka.testing.state import ClusterState
+    from pykafka.testing.state import ClusterState, Node
 
 R = TypeVar("R", bound=Response)
 
