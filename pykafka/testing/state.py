@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
 
+from pykafka.testing.features import Features
+from pykafka.testing.transactions import Transactions
 from pykafka.testing.waiters import Waiters
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ class ClusterState:
         self.coordinators: dict[tuple[str, str], int] = {}
         self.topics: dict[str, Topic] = {}
         self.topic_ids: dict[UUID, Topic] = {}
+        self.features = Features()
+        self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
 
     def now_ms(self) -> int:
         """Return the cluster's time (ms since 1970)."""
