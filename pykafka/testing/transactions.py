@@ -138,6 +138,8 @@ class Transactions:
         self.max_timeout_ms = 900_000
         #: How long an id without a transaction is kept (ms): transactional.id.expiration.ms.
         self.expiration_ms = 604_800_000
+        #: Whether leaders ask the coordinator about transactional batches, as since Kafka 3.6.
+        self.verifies = True
         #: Where producers begin to count their epochs; a test sets it near 32766 to see the next producer id.
         self.first_epoch = 0
 
@@ -360,7 +362,7 @@ class Transactions:
         self._waiters.wake(("transaction", known.transactional_id))
 
     def check_produce(
-        self, partition: Partition, transactional_id: str | None, asker: Identity, version: int, verifies: bool = True
+        self, partition: Partition, transactional_id: str | None, producer_id: int, producer_epoch: int, version: int
     ) -> int:
         """Return the error code for a transactional batch, 0 if it may be written.
 
@@ -369,21 +371,21 @@ class Transactions:
 
         :param partition: where to
         :param transactional_id: as the request has it
-        :param asker: the producer of the batch
+        :param producer_id: of the batch
+        :param producer_epoch: of the batch
         :param version: of Produce
-        :param verifies: whether leaders ask
         """
-        log = partition.log
+        log, asker = partition.log, Identity(producer_id, producer_epoch)
         state = log.producers.by_id.get(asker.producer_id)
         if asker.producer_id in log.open_transactions and state is not None and state.epoch == asker.epoch:
             return 0
         if not transactional_id:
-            return InvalidTxnState.ERROR_CODE if verifies else 0
+            return InvalidTxnState.ERROR_CODE if self.verifies else 0
         key = partition.topic, partition.index
         try:
             if version >= 12:
                 self.add_partitions(transactional_id, asker, [key])
-            elif verifies and not self.is_in(transactional_id, asker, key):
+            elif self.verifies and not self.is_in(transactional_id, asker, key):
                 return TransactionAbortable.ERROR_CODE if version >= 11 else InvalidTxnState.ERROR_CODE
         except ProducerFenced:
             return InvalidProducerEpoch.ERROR_CODE
