@@ -15,7 +15,6 @@ from pykafka.testing.transactions import Transactions
 from pykafka.testing.waiters import Waiters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
 
     from pykafka.handlers.base import Handler
 

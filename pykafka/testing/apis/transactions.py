@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
     GroupCoordinatorNotAvailable,
     InvalidProducerEpoch,
     InvalidRegularExpression,
     InvalidRequest,
-    InvalidTxnState,
     NotCoordinatorForGroup,
     NotLeaderForPartition,
     OperationNotAttempted,
@@ -38,8 +37,6 @@ _FENCED_SINCE = {
 }
 #: The first version of AddPartitionsToTxn that brokers alone send.
 _BATCHED = 4
-#: The first version of AddPartitionsToTxn that knows TRANSACTION_ABORTABLE.
-_KNOWS_ABORTABLE = 5
 #: The first version of EndTxn that raises the epoch (KIP-890).
 _RAISES_EPOCH = 5
 
@@ -78,9 +75,7 @@ def init_producer_id(call: Call, request: wire.InitProducerIdRequest) -> wire.In
 
 
 @api(wire.AddPartitionsToTxnRequest)
-def add_partitions_to_txn(
-    call: Call, request: wire.AddPartitionsToTxnRequest
-) -> wire.AddPartitionsToTxnResponse:
+def add_partitions_to_txn(call: Call, request: wire.AddPartitionsToTxnRequest) -> wire.AddPartitionsToTxnResponse:
     """Add partitions to a transaction; from version 4 on, of several transactions, or only look."""
     if call.version < _BATCHED:
         asker = Identity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
@@ -99,7 +94,7 @@ def add_partitions_to_txn(
     return wire.AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-def _topic_results(topics: _Topics) -> list[wire.AddPartitionsToTxnResponse.TopicResult]:
+def _topic_results(topics: _Topics) -> list[Any]:
     answer = wire.AddPartitionsToTxnResponse
     return [
         answer.TopicResult(
@@ -134,9 +129,10 @@ def _add(
 def _verified(
     call: Call, transactional_id: str, asker: Identity, keys: Iterable[tuple[str, int]]
 ) -> dict[tuple[str, int], int]:
-    missing = TransactionAbortable if call.version >= _KNOWS_ABORTABLE else InvalidTxnState
     transactions = call.state.transactions
-    return {key: missing.ERROR_CODE for key in keys if not transactions.is_in(transactional_id, asker, key)}
+    return {
+        key: TransactionAbortable.ERROR_CODE for key in keys if not transactions.is_in(transactional_id, asker, key)
+    }
 
 
 @api(wire.AddOffsetsToTxnRequest)
@@ -169,9 +165,7 @@ def end_txn(call: Call, request: wire.EndTxnRequest) -> wire.EndTxnResponse:
 
 
 @api(wire.DescribeTransactionsRequest)
-def describe_transactions(
-    call: Call, request: wire.DescribeTransactionsRequest
-) -> wire.DescribeTransactionsResponse:
+def describe_transactions(call: Call, request: wire.DescribeTransactionsRequest) -> wire.DescribeTransactionsResponse:
     """Describe transactions that this broker coordinates."""
     return wire.DescribeTransactionsResponse(
         transaction_states=[_described(call, name) for name in request.transactional_ids]
@@ -232,7 +226,9 @@ def describe_producers(call: Call, request: wire.DescribeProducersRequest) -> wi
     answer = wire.DescribeProducersResponse.Topic
     return wire.DescribeProducersResponse(
         topics=[
-            answer(name=topic.name, partitions=[_producers(call, topic.name, index) for index in topic.partition_indexes])
+            answer(
+                name=topic.name, partitions=[_producers(call, topic.name, index) for index in topic.partition_indexes]
+            )
             for topic in request.topics
         ]
     )
@@ -242,7 +238,8 @@ def _producers(call: Call, topic: str, index: int) -> wire.DescribeProducersResp
     answer = wire.DescribeProducersResponse.Topic.Partition
     partition = call.state.partition(topic, index)
     if partition is None:
-        return answer(partition_index=index, error_code=UnknownTopicOrPartition.ERROR_CODE)
+        text = None if topic in call.state.topics else "This server does not host this topic-partition."
+        return answer(partition_index=index, error_code=UnknownTopicOrPartition.ERROR_CODE, error_message=text)
     if partition.leader != call.node.node_id:
         return answer(partition_index=index, error_code=NotLeaderForPartition.ERROR_CODE)
     return answer(partition_index=index, active_producers=_active(partition.log))
