@@ -29,7 +29,7 @@ class Node:
         self.rack = rack
         self.host = HOST
         self.port = 0
-        #: Whether it listens.
+        #: Whether the others take it for running: it is in the metadata, and may lead.
         self.is_up = False
         #: Counts its starts: fetch sessions do not outlive one.
         self.epoch = 0
