@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
 
+from pykafka.testing.groups.groups import Groups
+from pykafka.testing.offsets import Offsets
 from pykafka.testing.waiters import Waiters
 
 if TYPE_CHECKING:
@@ -57,6 +59,17 @@ class ClusterState:
         self.coordinators: dict[tuple[str, str], int] = {}
         self.topics: dict[str, Topic] = {}
         self.topic_ids: dict[UUID, Topic] = {}
+        self.offsets = Offsets(self.waiters, self.topics)
+        self.groups = Groups(self.waiters, self.topics, self.offsets, self.new_uuid)
+
+    @property
+    def group_initial_rebalance_delay_ms(self) -> int:
+        """How long an empty group waits for more members before its first rebalance ends (ms)."""
+        return self.groups.settings.initial_rebalance_delay_ms
+
+    @group_initial_rebalance_delay_ms.setter
+    def group_initial_rebalance_delay_ms(self, delay_ms: int) -> None:
+        self.groups.settings.initial_rebalance_delay_ms = delay_ms
 
     def now_ms(self) -> int:
         """Return the cluster's time (ms since 1970)."""
