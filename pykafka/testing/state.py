@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
 
+from pykafka.testing.features import Features
 from pykafka.testing.groups.groups import Groups
 from pykafka.testing.offsets import Offsets
+from pykafka.testing.transactions import Transactions
 from pykafka.testing.waiters import Waiters
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ class ClusterState:
         self.topic_ids: dict[UUID, Topic] = {}
         self.offsets = Offsets(self.waiters, self.topics)
         self.groups = Groups(self.waiters, self.topics, self.offsets, self.new_uuid)
+        self.features = Features()
+        self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
 
     @property
     def group_initial_rebalance_delay_ms(self) -> int:
