@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
 
+from pykafka.testing.features import Features
+from pykafka.testing.groups.groups import Groups
+from pykafka.testing.offsets import Offsets
+from pykafka.testing.transactions import Transactions
 from pykafka.testing.waiters import Waiters
 
 if TYPE_CHECKING:
@@ -29,7 +33,7 @@ class Node:
         self.rack = rack
         self.host = HOST
         self.port = 0
-        #: Whether it listens.
+        #: Whether the others take it for running: it is in the metadata, and may lead.
         self.is_up = False
         #: Counts its starts: fetch sessions do not outlive one.
         self.epoch = 0
@@ -57,6 +61,19 @@ class ClusterState:
         self.coordinators: dict[tuple[str, str], int] = {}
         self.topics: dict[str, Topic] = {}
         self.topic_ids: dict[UUID, Topic] = {}
+        self.offsets = Offsets(self.waiters, self.topics)
+        self.groups = Groups(self.waiters, self.topics, self.offsets, self.new_uuid)
+        self.features = Features()
+        self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
+
+    @property
+    def group_initial_rebalance_delay_ms(self) -> int:
+        """How long an empty group waits for more members before its first rebalance ends (ms)."""
+        return self.groups.settings.initial_rebalance_delay_ms
+
+    @group_initial_rebalance_delay_ms.setter
+    def group_initial_rebalance_delay_ms(self, delay_ms: int) -> None:
+        self.groups.settings.initial_rebalance_delay_ms = delay_ms
 
     def now_ms(self) -> int:
         """Return the cluster's time (ms since 1970)."""

@@ -1,5 +1,5 @@
 """What fake brokers answer: a module for each subject, which registers its APIs in `pykafka.testing.call.APIS`."""
 
-from pykafka.testing.apis import api_versions, metadata
+from pykafka.testing.apis import api_versions, consumer_groups, coordinators, groups, metadata, offsets, transactions
 
-__all__ = ["api_versions", "metadata"]
+__all__ = ["api_versions", "consumer_groups", "coordinators", "groups", "metadata", "offsets", "transactions"]
