@@ -11,13 +11,15 @@ from crc32c import crc32c
 from pykafka.protocol.message import Message
 from pykafka.protocol.messagesets import pack_entry, wrap
 from pykafka.protocol.records import RawBatch, RecordBatchBuilder, scan
-from pykafka.utils.compression import ZSTD, compress
+from pykafka.utils.compression import ZSTD, compress, decompress
 
 #: Where the parts of a batch of format 2 are (bytes from its start), and of what its checksum counts from.
 _EPOCH_AT, _MAGIC_AT, _CHECKED_FROM, _MAX_TIME_AT = 12, 16, 21, 35
 #: Where the checksum of an entry of formats 0 and 1 is, and what it counts from; its attributes and time.
 _CRC_AT, _ENTRY_FROM, _ATTRIBUTES_AT, _TIME_AT = 12, 16, 17, 18
 _APPEND_TIME = 8
+#: The size of a batch's header, which ends with the count of its records.
+_COUNT_AT, _HEADER = 57, 61
 #: Offset and size of an entry, which its size does not count.
 _UNCOUNTED = 12
 
@@ -221,6 +223,31 @@ def converted(raw: RawBatch, magic: int) -> bytes:
     for message in messages:
         builder.append(message._timestamp, message.partition_key, message.value, message.headers)
     return b"".join(builder.build(raw.codec))
+
+
+def rebuilt(raw: RawBatch, records: Any, count: int, max_timestamp: int, codec: int) -> bytes:
+    """Return a batch of format 2 with other records, or compressed otherwise; its offsets stay.
+
+    :param raw: the batch
+    :param records: its records, not compressed
+    :param count: how many
+    :param max_timestamp: the highest timestamp of these (ms)
+    :param codec: of the compression
+    """
+    payload = compress(codec, records)
+    head = bytearray(raw.data[:_HEADER])
+    head[8:_EPOCH_AT] = (_HEADER - _UNCOUNTED + len(payload)).to_bytes(4, "big")
+    head[22] = head[22] & ~7 | codec
+    head[_MAX_TIME_AT : _MAX_TIME_AT + 8] = max_timestamp.to_bytes(8, "big", signed=True)
+    head[_COUNT_AT:_HEADER] = count.to_bytes(4, "big")
+    head[17:_CHECKED_FROM] = crc32c(payload, crc32c(bytes(head[_CHECKED_FROM:]))).to_bytes(4, "big")
+    return bytes(head) + bytes(payload)
+
+
+def recompressed(raw: RawBatch, codec: int) -> RawBatch:
+    """Return a batch of format 2 with another compression."""
+    records = decompress(raw.codec, raw.data[_HEADER:])
+    return scan(rebuilt(raw, records, raw.count, raw.max_timestamp, codec))[0][0]
 
 
 def _no_time() -> int:

@@ -130,8 +130,8 @@ class PartitionRead:
 
     def available(self) -> int:
         """Return how much there is to read (bytes)."""
-        size = self._partition().log.available(self.asked.fetch_offset, self.below())
-        return min(size, self.asked.partition_max_bytes)
+        limit: int = self.asked.partition_max_bytes
+        return min(self._partition().log.available(self.asked.fetch_offset, self.below()), limit)
 
     def diverging(self) -> tuple[int, int] | None:
         """Return the epoch and its end up to which the reader's log and this one are the same, if it has read beyond."""

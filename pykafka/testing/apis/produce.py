@@ -99,7 +99,7 @@ def _append(
     if partition.leader != call.node.node_id:
         raise RefusedError(NotLeaderForPartition.ERROR_CODE, "")
     now_ms = state.now_ms()
-    raws = checked(records, topic, Rules(call.version, state.message_format, now_ms))
+    raws = checked(records, topic, Rules(call.version, topic.message_format(state.message_format), now_ms))
     if request.acks == _ALL and len(partition.isr) < int(topic.setting("min.insync.replicas")):
         raise RefusedError(
             NotEnoughReplicas.ERROR_CODE,
