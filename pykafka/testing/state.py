@@ -12,6 +12,7 @@ from pykafka.testing.groups.groups import Groups
 from pykafka.testing.offsets import Offsets
 from pykafka.testing.topics import Partition, Topic
 from pykafka.testing.transactions import Transactions
+from pykafka.testing.releases import NEWEST
 from pykafka.testing.waiters import Waiters
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class ClusterState:
         self.handler = handler
         self.lock = handler.Lock()
         self.waiters = Waiters(handler, self.lock)
+        #: The release that is played.
+        self.release = NEWEST
         #: The versions that the brokers speak, by API key.
         self.versions: dict[int, range] = {}
         self.nodes: dict[int, Node] = {}
