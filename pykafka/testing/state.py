@@ -10,13 +10,12 @@ from pykafka.testing.features import Features
 from pykafka.testing.fetch_sessions import FetchSessions
 from pykafka.testing.groups.groups import Groups
 from pykafka.testing.offsets import Offsets
+from pykafka.testing.releases import NEWEST
 from pykafka.testing.topics import Partition, Topic
 from pykafka.testing.transactions import Transactions
-from pykafka.testing.releases import NEWEST
 from pykafka.testing.waiters import Waiters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
 
     from pykafka.handlers.base import Handler
 
@@ -87,7 +86,16 @@ class ClusterState:
         self.fetch_sessions: dict[int, tuple[int, FetchSessions]] = {}
         #: What transactions ask for each transactional batch: (partition, transactional id, producer id, producer epoch,
         #: version of Produce) -> error code, 0 if the batch may be written.
-        self.check_transactional: Callable[[Partition, str | None, int, int, int], int] | None = None
+        self.check_transactional = self.transactions.check_produce
+
+    @property
+    def group_initial_rebalance_delay_ms(self) -> int:
+        """How long an empty group waits for more members before its first rebalance ends (ms)."""
+        return self.groups.settings.initial_rebalance_delay_ms
+
+    @group_initial_rebalance_delay_ms.setter
+    def group_initial_rebalance_delay_ms(self, delay_ms: int) -> None:
+        self.groups.settings.initial_rebalance_delay_ms = delay_ms
 
     def topic(self, name_or_id: str | UUID) -> Topic | None:
         """Return a topic by its name or id; None if there is none."""
@@ -150,15 +158,6 @@ class ClusterState:
         partition.isr = [node for node in partition.isr if self.is_up(node)] or partition.isr
         partition.elect(leader)
         self.waiters.wake(partition)
-
-    @property
-    def group_initial_rebalance_delay_ms(self) -> int:
-        """How long an empty group waits for more members before its first rebalance ends (ms)."""
-        return self.groups.settings.initial_rebalance_delay_ms
-
-    @group_initial_rebalance_delay_ms.setter
-    def group_initial_rebalance_delay_ms(self, delay_ms: int) -> None:
-        self.groups.settings.initial_rebalance_delay_ms = delay_ms
 
     def now_ms(self) -> int:
         """Return the cluster's time (ms since 1970)."""
