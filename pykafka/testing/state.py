@@ -16,7 +16,6 @@ from pykafka.testing.transactions import Transactions
 from pykafka.testing.waiters import Waiters
 
 if TYPE_CHECKING:
-
     from pykafka.handlers.base import Handler
 
 HOST = "127.0.0.1"

@@ -29,6 +29,7 @@ NOT_COMPARED = {
     "cluster_id",
     "rack",
     "leader_epoch",
+    "heartbeat_interval_ms",
 }
 _TIMES = {"log_append_time_ms", "timestamp", "max_timestamp"}
 _RANDOM = re.compile(r"[-0-9a-f]*[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|^[A-Za-z0-9_-]{22}$")
@@ -152,9 +153,11 @@ class Speaker:
         if isinstance(value, Struct):
             return self.described(value, version)
         if name == "records":
-            return None if value is None else self._records(value)
+            return None if value is None else self.batches(value)
         if isinstance(value, list | tuple):
-            return [self._value(name, one, version) for one in value]
+            found = [self._value(name, one, version) for one in value]
+            # Brokers answer some requests in an order of their own.
+            return sorted(found, key=_place) if found and isinstance(found[0], dict) else found
         if isinstance(value, UUID):
             return "no id" if not value.int else self._name(value, "id")
         if isinstance(value, str):
@@ -173,8 +176,8 @@ class Speaker:
             self._names[value] = f"{kind}-{count + 1}"
         return self._names[value]
 
-    def _records(self, records: Any) -> list[Any]:
-        """Return batches: [format, first offset, next offset, codec, flags, the messages]."""
+    def batches(self, records: Any) -> list[Any]:
+        """Return the batches of records: [format, codec, flags, messages or the type of marker]."""
         described = []
         batches, _ = scan(bytes(records))
         for raw in batches:
@@ -189,6 +192,11 @@ class Speaker:
                     messages.append([message.offset, key and key.decode(), value and value.decode()])
             described.append([raw.magic, raw.codec, flags, messages])
         return described
+
+
+def _place(described: dict[str, Any]) -> tuple[str, int]:
+    """Return what to sort by: a group's name, a partition's number."""
+    return described.get("group_id", ""), described.get("partition_index", described.get("index", 0))
 
 
 def run(program: Any, hosts: str, numbers: tuple[int, ...]) -> list[list[Any]]:

@@ -45,7 +45,7 @@ def fetch(call: Call, request: wire.FetchRequest) -> wire.FetchResponse:
     """Read from partitions, and wait until there are `min_bytes` or the time is up."""
     context = _sessions(call.state, call.node).context(request, call.version, call.state.now_ms())
     if context.error:
-        return wire.FetchResponse(error_code=context.error, session_id=context.session_id)
+        return wire.FetchResponse(error_code=context.error)
     reads = [PartitionRead(call, request, wanted) for wanted in context.wanted]
     if reads:
         found = [read.partition for read in reads if read.partition is not None]
@@ -165,9 +165,13 @@ class PartitionRead:
         :param max_bytes: how much (bytes)
         :param at_least_one: whether the first batch may be larger
         """
-        answer = _Answer(partition_index=self.asked.partition, records=b"", high_watermark=-1)
+        answer = _Answer(
+            partition_index=self.asked.partition, records=b"", high_watermark=-1, aborted_transactions=None
+        )
         answer.error_code = self.error()
         if answer.error_code or self.partition is None:
+            if self.partition is None:
+                answer.aborted_transactions = []
             return answer
         answer.high_watermark = self.high_watermark()
         answer.last_stable_offset = min(self.partition.last_stable, answer.high_watermark)

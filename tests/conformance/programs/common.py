@@ -6,7 +6,7 @@ import time
 
 from pykafka.protocol import wire
 from pykafka.protocol.messagesets import encode_message_set
-from pykafka.protocol.records import RecordBatchBuilder
+from pykafka.protocol.records import RecordBatchBuilder, scan
 from tests.conformance.speaker import Speaker
 
 #: The time of the first message of a batch (ms).
@@ -102,3 +102,20 @@ def fetch_request(
     if version >= 4:
         request.isolation_level = isolation
     return request
+
+
+def read_all(speaker: Speaker, label: str, version: int, topic: str, isolation: int = 0) -> None:
+    """Read partition 0 in as many requests as that takes, and write down the batches and where the log ends."""
+    batches: list[object] = []
+    offset, aborted = 0, []
+    for _ in range(20):
+        found = speaker.ask(fetch_request(speaker, version, topic, offset, isolation=isolation), version)
+        row = found.responses[0].partitions[0]
+        raws, _ = scan(bytes(row.records or b""))
+        if not raws or row.error_code:
+            break
+        offset = raws[-1].next_offset
+        batches += speaker.batches(row.records)
+        aborted += [one.first_offset for one in row.aborted_transactions or ()]
+    ends = [row.error_code, row.high_watermark, row.last_stable_offset]
+    speaker.note(f"{label}: Fetch v{version}", [ends, sorted(set(aborted)), batches])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafka.protocol import wire
-from tests.conformance.programs.common import fetch_request, make_topic, messages, produce_request
+from tests.conformance.programs.common import make_topic, messages, produce_request, read_all
 from tests.conformance.programs.groups import LOADING, commit_request, fetch_offsets, find_coordinator
 from tests.conformance.speaker import Speaker
 
@@ -97,14 +97,12 @@ def committed_and_aborted(speaker: Speaker) -> None:
         add(speaker, "both", begun, "both")
         write(speaker, "both", begun, "both", number)
         for isolation in (0, 1):
-            speaker.say(f"open, isolation {isolation}", fetch_request(speaker, 4, "both", 0, isolation=isolation), 4)
+            read_all(speaker, f"open, isolation {isolation}", 4, "both", isolation)
         end(speaker, "both", begun, is_commit)
         settle(speaker, "both", 2 * number + 2)
     version = min(12, speaker.versions(wire.FetchRequest)[-1])
     for isolation in (0, 1):
-        speaker.say(
-            f"ended, isolation {isolation}", fetch_request(speaker, version, "both", 0, isolation=isolation), version
-        )
+        read_all(speaker, f"ended, isolation {isolation}", version, "both", isolation)
     end(speaker, "both", begun, True, "once more")
     end(speaker, "both", begun, False, "once more")
 

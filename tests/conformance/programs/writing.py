@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pykafka.protocol import wire
-from tests.conformance.programs.common import fetch_request, make_topic, messages, produce_request
+from tests.conformance.programs.common import fetch_request, make_topic, messages, produce_request, read_all
+from tests.conformance.programs.groups import LOADING
 from tests.conformance.speaker import Speaker
 
 
@@ -48,7 +49,11 @@ def sequences(speaker: Speaker) -> None:
     if not speaker.has(wire.InitProducerIdRequest):
         return
     make_topic(speaker, "sequences")
-    found = speaker.ask(wire.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000))
+    for _ in range(200):
+        found = speaker.ask(wire.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000))
+        if found.error_code not in LOADING:
+            break
+        speaker.wait(0.05)
     version = min(speaker.versions(wire.ProduceRequest)[-1], 12)
     for label, epoch, sequence, count in (
         ("first", 0, 0, 2),
@@ -69,7 +74,7 @@ def sequences(speaker: Speaker) -> None:
             base_sequence=sequence,
         )
         speaker.say(label, produce_request(speaker, version, "sequences", records), version)
-    speaker.say("all", fetch_request(speaker, 4, "sequences", 0), 4)
+    read_all(speaker, "all", 4, "sequences")
 
 
 WRITING = (writes_of_each_version, writes_that_are_refused, sequences)
