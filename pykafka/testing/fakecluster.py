@@ -12,6 +12,7 @@ import pykafka.testing.apis  # noqa: F401  (registers them)
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.base import Handler, Worker, process_number
+from pykafka.testing.behaviour import data_path
 from pykafka.testing.broker import Broker
 from pykafka.testing.call import APIS
 from pykafka.testing.faults import (
@@ -88,6 +89,7 @@ class FakeCluster:
         state.cluster_id = str(state.new_uuid())
         state.release = release(as_version)
         state.versions = spoken(state.release)
+        state.data_path = data_path(state.release.numbers)
         self._faults = Faults(state)
         self._replicas = Replicas(state)
         self._outdated = Outdated(state)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
 
+from pykafka.testing.behaviour import DataPath
 from pykafka.testing.features import Features
 from pykafka.testing.fetch_sessions import FetchSessions
 from pykafka.testing.groups.groups import Groups
@@ -73,14 +74,12 @@ class ClusterState:
         self.auto_create = True
         self.default_partitions = 4
         self.default_replication = 1
-        #: The message format of logs: 2; 0 as Kafka 0.8 and 0.9, 1 as 0.10.
-        self.message_format = 2
+        #: How the release that is played writes and reads (`data_path`).
+        self.data_path = DataPath()
         #: Whether partitions keep their leader if its broker stops; otherwise `elect_leaders` gives them another.
         self.keeps_leaders = False
         #: Whether leaders send consumers to a replica in their rack (KIP-392).
         self.reads_by_rack = False
-        #: Whether producers that a log does not know have to begin at 0, as until Kafka 2.4.
-        self.refuses_unknown_producers = False
         #: By node id: the count of its starts, and its fetch sessions since the last one.
         self.fetch_sessions: dict[int, tuple[int, FetchSessions]] = {}
         #: What transactions ask for each transactional batch: (partition, transactional id, producer id, producer epoch,
