@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 WAITING = 128
 #: What accept(2) reports of a connection that its peer has given up already.
 _GONE = {errno.ECONNABORTED, errno.EINTR, errno.EPROTO, errno.EAGAIN}
+#: The process, or the system, has no room for another connection: it waits until there is some.
+_NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+#: How long a worker waits before it looks for room again (s).
+_ROOM_S = 0.05
 #: How long a worker waits at most for a listener that another one closes (s): not every system wakes it.
 _LOOK_S = 1.0
 
@@ -62,21 +66,26 @@ class SocketListener:
                 try:
                     accepted, _ = self._socket.accept()
                 except BlockingIOError:
-                    left = deadline - time.monotonic()
-                    if left <= 0:
-                        raise TimeoutError(errno.ETIMEDOUT, "nobody connected in time") from None
-                    self._waiter.wait(min(left, _LOOK_S))
+                    self._waiter.wait(min(self._left(deadline), _LOOK_S))
                     continue
                 except OSError as error:
-                    if error.errno in _GONE:
-                        continue
-                    raise
+                    if error.errno in _NO_ROOM:
+                        self._handler.sleep(min(self._left(deadline), _ROOM_S))
+                    elif error.errno not in _GONE and not self._closed:
+                        raise
+                    continue
                 return self._stream(accepted)
             raise OSError(errno.EBADF, "the listener was closed")
         finally:
             self._accepting = False
             if self._closed:
                 self._let_go()
+
+    def _left(self, deadline: float) -> float:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(errno.ETIMEDOUT, "no peer connected in time") from None
+        return left
 
     def _stream(self, accepted: socket.socket) -> SocketStream:
         handler = self._handler

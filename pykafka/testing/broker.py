@@ -60,12 +60,14 @@ class Broker:
         self._workers.append(self.state.handler.spawn(target, *arguments, name=name))
 
     def stop(self) -> None:
-        """Close the port and all connections; the caller may join the workers after it has released the lock."""
+        """Close the port and all connections; the caller may join the workers after it has released the lock.
+
+        The others do not notice: `node.is_up` stays as it is.
+        """
         if self._listener is None:
             return
         self._listener.close()
         self._listener = None
-        self.node.is_up = False
         self.cut()
 
     def cut(self) -> None:
@@ -73,10 +75,17 @@ class Broker:
         for peer in self.peers:
             peer.close()
 
+    def forget(self) -> None:
+        """Close this process's descriptors of port and connections, in a forked child: the parent goes on with them."""
+        for closable in (self._listener, *(peer.stream for peer in self.peers)):
+            if closable is not None:
+                closable.close()
+
     def join(self) -> None:
         """Wait until the workers of a stopped broker have ended; the caller does not hold the lock."""
-        for worker in self._workers:
+        for worker in list(self._workers):
             worker.join(_JOIN_S)
+        self._workers.clear()
 
     def _accept(self, listener: Listener) -> None:
         while True:
@@ -94,7 +103,7 @@ class Broker:
             if self._listener is not listener:
                 stream.close()
                 return
-            peer = Peer(self.state, self.faults, self.node, stream)
+            peer = Peer(self.state, self.faults, self.node, stream, self._spawn)
             self.peers.add(peer)
             self._spawn(self._serve, peer)
 

@@ -40,7 +40,17 @@ class Call:
     :param client_id: as the client calls itself
     """
 
-    __slots__ = ("client_id", "node", "request", "session", "state", "throttle_ms", "version")
+    __slots__ = (
+        "client_id",
+        "delay_ms",
+        "is_cut_short",
+        "node",
+        "request",
+        "session",
+        "state",
+        "throttle_ms",
+        "version",
+    )
 
     def __init__(
         self,
@@ -59,6 +69,10 @@ class Call:
         self.client_id = client_id
         #: For how long the client shall not ask again (ms); an answer with such a field says so.
         self.throttle_ms = 0
+        #: How much later the answer is sent (ms); the next request is read meanwhile, as on a long line.
+        self.delay_ms = 0
+        #: Whether the connection ends in the middle of the answer.
+        self.is_cut_short = False
 
     def wait(self, ready: Callable[[], bool], timeout_ms: int, *keys: Hashable) -> bool:
         """Wait until something is so, and return whether it is; the lock is free during the wait.

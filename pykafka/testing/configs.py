@@ -145,7 +145,12 @@ class Configs:
     def of_all_brokers(self) -> list[Entry]:
         """Return what was set for all brokers."""
         return [
-            Entry(setting, None if setting.is_sensitive else value, Source.ALL_BROKERS, [Synonym(name, value, Source.ALL_BROKERS)])
+            Entry(
+                setting,
+                None if setting.is_sensitive else value,
+                Source.ALL_BROKERS,
+                [Synonym(name, value, Source.ALL_BROKERS)],
+            )
             for name, value in self.brokers[ALL_BROKERS].items()
             for setting in (BROKER_SETTINGS.get(name, Setting(name, Kind.STRING, None)),)
         ]
@@ -159,16 +164,16 @@ class Configs:
         """
         own = self.groups.get(group, {})
         return [
-            self._entry(setting, own, Source.GROUP, self._of_brokers(setting.synonyms or (setting.name,), broker, static))
+            self._entry(
+                setting, own, Source.GROUP, self._of_brokers(setting.synonyms or (setting.name,), broker, static)
+            )
             for setting in GROUP_SETTINGS.values()
         ]
 
     def of_client_metrics(self, name: str) -> list[Entry]:
         """Return all settings of a subscription to clients' metrics."""
         own = self.client_metrics.get(name, {})
-        return [
-            self._entry(setting, own, Source.CLIENT_METRICS, []) for setting in CLIENT_METRICS_SETTINGS.values()
-        ]
+        return [self._entry(setting, own, Source.CLIENT_METRICS, []) for setting in CLIENT_METRICS_SETTINGS.values()]
 
     def of_loggers(self, broker: str) -> list[Entry]:
         """Return the levels of the loggers of a broker."""

@@ -17,8 +17,8 @@ from pykafka.exceptions import (
     UnsupportedForMessageFormat,
 )
 from pykafka.protocol.records import RawBatch, scan
-from pykafka.testing.batches import converted
-from pykafka.utils.compression import ZSTD
+from pykafka.testing.batches import converted, recompressed
+from pykafka.utils.compression import NAMES, ZSTD
 
 if TYPE_CHECKING:
     from pykafka.protocol.message import Message
@@ -28,6 +28,8 @@ _CHECKED_FROM = 21
 _FIRST_WITH_BATCHES = 3
 _FIRST_WITH_ZSTD = 7
 _FOREVER = 2**63 - 1
+#: What the setting compression.type may be beside "producer".
+_CODECS = {name: codec for codec, name in NAMES.items()} | {"uncompressed": 0}
 
 
 class RefusedError(Exception):
@@ -74,7 +76,7 @@ def checked(records: Any, topic: Topic, rules: Rules) -> list[RawBatch]:
         limit = int(topic.setting("max.message.bytes"))
         for raw in raws:
             _check_batch(raw, topic, rules, limit)
-        return list(_in_format(raws, rules.magic))
+        return list(_in_format(raws, topic, rules.magic))
     except (InvalidMessageError, CodecNotAvailableError) as error:
         raise RefusedError(InvalidMessageError.ERROR_CODE, str(error)) from error
 
@@ -145,17 +147,24 @@ def _check_time(raw: RawBatch, topic: Topic, rules: Rules) -> None:
         raise RefusedError(InvalidTimestamp.ERROR_CODE, "One or more records have been rejected", wrong)
 
 
-def _in_format(raws: list[RawBatch], magic: int) -> Iterator[RawBatch]:
+def _in_format(raws: list[RawBatch], topic: Topic, magic: int) -> Iterator[RawBatch]:
+    kind = topic.setting("compression.type")
+    codec = None if kind == "producer" else _CODECS[kind]
     for raw in raws:
-        if raw.magic == magic:
-            yield raw
-        elif raw.producer_id >= 0:
-            raise RefusedError(
-                UnsupportedForMessageFormat.ERROR_CODE,
-                f"message format {magic} has no sequence numbers and transactions",
-            )
+        if raw.magic != magic:
+            yield from _in_other_format(raw, magic)
+        elif magic == 2 and codec is not None and codec != raw.codec:
+            yield recompressed(raw, codec)
         else:
-            try:
-                yield from scan(converted(raw, magic))[0]
-            except ValueError as error:
-                raise RefusedError(UnsupportedCompressionType.ERROR_CODE, str(error)) from error
+            yield raw
+
+
+def _in_other_format(raw: RawBatch, magic: int) -> list[RawBatch]:
+    if raw.producer_id >= 0:
+        raise RefusedError(
+            UnsupportedForMessageFormat.ERROR_CODE, f"message format {magic} has no sequence numbers and transactions"
+        )
+    try:
+        return scan(converted(raw, magic))[0]
+    except ValueError as error:
+        raise RefusedError(UnsupportedCompressionType.ERROR_CODE, str(error)) from error

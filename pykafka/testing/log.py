@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pykafka.protocol.message import Message
 from pykafka.protocol.records import RawBatch, scan
 from pykafka.testing.batches import Numbering, StoredBatch, marker, number
+from pykafka.testing.cleaning import compacted
 from pykafka.testing.producers import ProducerStates
 
 
@@ -27,6 +28,19 @@ class AbortedTransaction(NamedTuple):
 
 class PartitionLog:
     """Record batches in memory. Offsets are whole batches' ends everywhere but in `read`, `start` and `delete_before`."""
+
+    __slots__ = (
+        "_aborted",
+        "_ended",
+        "_ends",
+        "appended_ms",
+        "batches",
+        "end",
+        "epochs",
+        "open_transactions",
+        "producers",
+        "start",
+    )
 
     def __init__(self) -> None:
         #: The first offset that can be read.
@@ -189,10 +203,11 @@ class PartitionLog:
         :param first: the first offset that is read
         :param below: the offset behind the last one
         """
+        at = bisect_left(self._aborted, first, key=lambda transaction: transaction.marker_offset)
         return [
             (transaction.producer_id, transaction.first_offset)
-            for transaction in self._aborted
-            if transaction.marker_offset >= first and transaction.first_offset < below
+            for transaction in self._aborted[at:]
+            if transaction.first_offset < below
         ]
 
     def begin_epoch(self, epoch: int) -> None:
@@ -267,13 +282,47 @@ class PartitionLog:
         if offset >= self.end:
             return
         kept = bisect_right(self._ends, offset)
-        self.replace(self.batches[:kept])
+        self._replace(self.batches[:kept])
         self.end = offset
         self.start = min(self.start, offset)
         self.epochs = [one for one in self.epochs if one[1] < self.end or one[1] == 0]
 
-    def replace(self, batches: list[StoredBatch]) -> None:
-        """Keep these batches alone; what is known of producers and transactions is found in them again."""
+    def compact(self, *, tombstones: bool = True) -> None:
+        """Remove records that have a later one of the same key, and those of aborted transactions: offsets get gaps.
+
+        :param tombstones: whether records without a value stay, as they do for delete.retention.ms
+        """
+
+        def is_aborted(batch: StoredBatch) -> bool:
+            return batch.is_transactional and any(
+                producer_id == batch.producer_id
+                for producer_id, first in self.aborted(batch.base_offset, batch.next_offset)
+            )
+
+        batches, end = compacted(self.batches, self.last_stable, is_aborted, tombstones), self.end
+        self.batches, self._ends = [], []
+        self._store(batches)
+        self.end = end
+
+    def retain(self, now_ms: int, retention_ms: int = -1, retention_bytes: int = -1) -> int:
+        """Delete the oldest batches that are too old or too much, as retention does, and return the new start.
+
+        :param now_ms: the time (ms)
+        :param retention_ms: the age of the newest record of a batch that goes (ms); -1: no age
+        :param retention_bytes: how much stays at least (bytes), if there is more; -1: all
+        """
+        left, start = self.size, self.start
+        for batch in self.batches:
+            is_old = 0 <= retention_ms < now_ms - batch.max_timestamp
+            if not is_old and not 0 <= retention_bytes <= left - len(batch.data):
+                break
+            left -= len(batch.data)
+            start = batch.next_offset
+        self.delete_before(start)
+        return self.start
+
+    def _replace(self, batches: list[StoredBatch]) -> None:
+        # Keep these batches alone; what is known of producers and transactions is found in them again.
         self.batches, self._ends = [], []
         self._store(batches)
         self.producers, self.open_transactions = ProducerStates(), {}

@@ -1,4 +1,4 @@
-"""The settings of topics, brokers, groups and clients' metrics, with the defaults of Kafka 4.4, and what checks their values."""
+"""The settings of topics, brokers, groups and clients' metrics: defaults of Kafka 4.4, and what checks their values."""
 
 from __future__ import annotations
 
@@ -135,7 +135,9 @@ TOPIC_SETTINGS: Final = _table(
         Setting(
             "max.compaction.lag.ms", Kind.LONG, str(_LONG_MAX), at_least(1), ("log.cleaner.max.compaction.lag.ms",)
         ),
-        Setting("max.decompressed.message.bytes", Kind.INT, "2147483639", at_least(0), ("max.decompressed.message.bytes",)),
+        Setting(
+            "max.decompressed.message.bytes", Kind.INT, "2147483639", at_least(0), ("max.decompressed.message.bytes",)
+        ),
         Setting("max.message.bytes", Kind.INT, "1048588", at_least(0), ("message.max.bytes",)),
         Setting(
             "message.timestamp.after.max.ms", Kind.LONG, "3600000", at_least(0), ("log.message.timestamp.after.max.ms",)
@@ -281,7 +283,9 @@ BROKER_SETTINGS: Final = _table(
             num_replica_fetchers="1",
             producer_id_expiration_ms="86400000",
         ),
-        *_changeable(Kind.LONG, log_retention_ms=None, log_roll_jitter_ms=None, log_roll_ms=None, log_flush_interval_ms=None),
+        *_changeable(
+            Kind.LONG, log_retention_ms=None, log_roll_jitter_ms=None, log_roll_ms=None, log_flush_interval_ms=None
+        ),
         *_changeable(Kind.BOOLEAN, transaction_partition_verification_enable="true"),
         *_changeable(Kind.LIST, listeners="PLAINTEXT://:9092", sasl_enabled_mechanisms="GSSAPI"),
         *_changeable(Kind.STRING, ssl_client_auth="none", ssl_keystore_location=None, ssl_truststore_location=None),
@@ -314,7 +318,11 @@ GROUP_SETTINGS: Final = _table(
         Setting("share.auto.offset.reset", Kind.STRING, "latest"),
         Setting("share.delivery.count.limit", Kind.INT, "5", between(2, 10), ("group.share.delivery.count.limit",)),
         Setting(
-            "share.heartbeat.interval.ms", Kind.INT, "5000", between(5000, 15000), ("group.share.heartbeat.interval.ms",)
+            "share.heartbeat.interval.ms",
+            Kind.INT,
+            "5000",
+            between(5000, 15000),
+            ("group.share.heartbeat.interval.ms",),
         ),
         Setting("share.isolation.level", Kind.STRING, "read_uncommitted", one_of("read_committed", "read_uncommitted")),
         Setting(

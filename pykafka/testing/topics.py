@@ -42,6 +42,7 @@ class Partition:
         self.leader = replicas[0]
         self.leader_epoch = 0
         self.log = PartitionLog()
+        self.log.begin_epoch(0)
         #: How far each follower that lags has copied the log (its next offset); the others have all of it.
         self.copied_to: dict[int, int] = {}
 
@@ -107,3 +108,14 @@ class Topic:
     def setting(self, name: str) -> str:
         """Return a setting of the topic, such as max.message.bytes: its own, or Kafka's default."""
         return self.configs.get(name) or DEFAULTS[name]
+
+    def message_format(self, newest: int) -> int:
+        """Return the message format of the topic's logs (message.format.version of Kafka 0.10 to 3): 0, 1 or 2.
+
+        :param newest: the newest one that the brokers have
+        """
+        release = self.configs.get("message.format.version")
+        if release is None:
+            return newest
+        parts = [int(part) for part in release.split("-")[0].split(".")[:2]]
+        return min(newest, 0 if parts < [0, 10] else 1 if parts < [0, 11] else 2)

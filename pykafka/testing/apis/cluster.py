@@ -7,13 +7,13 @@ from uuid import UUID
 
 from pykafka.exceptions import (
     FeatureUpdateFailed,
-    InvalidRequest,
     InvalidUpdateVersion,
     MismatchedEndpointType,
     UnknownTopicOrPartition,
     UnsupportedEndpointType,
 )
 from pykafka.protocol import wire
+from pykafka.protocol.wire.quorum import ReplicaState
 from pykafka.testing.call import Call, api
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def describe_cluster(call: Call, request: wire.DescribeClusterRequest) -> wire.D
         )
     if request.endpoint_type != _BROKERS:
         return wire.DescribeClusterResponse(
-            error_code=UnsupportedEndpointType.ERROR_CODE, error_message=f"Unsupported endpoint type {request.endpoint_type}"
+            error_code=UnsupportedEndpointType.ERROR_CODE,
+            error_message=f"Unsupported endpoint type {request.endpoint_type}",
         )
     answer = wire.DescribeClusterResponse(cluster_id=state.cluster_id, controller_id=state.controller_id)
     answer.brokers = [
@@ -112,7 +113,7 @@ def _quorum(call: Call, topic: str, index: int) -> wire.DescribeQuorumResponse.T
     end = state.features.epoch + len(state.topics)
     answer.leader_id, answer.leader_epoch, answer.high_watermark = state.controller_id, 1, end
     replicas = {
-        node.node_id: wire.DescribeQuorumResponse.Topic.Partition.ReplicaState(
+        node.node_id: ReplicaState(
             replica_id=node.node_id,
             replica_directory_id=UUID(int=0),
             log_end_offset=end,

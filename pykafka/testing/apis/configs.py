@@ -11,7 +11,6 @@ from pykafka.exceptions import (
     UnsupportedVersion,
 )
 from pykafka.protocol import wire
-from pykafka.testing.apis.topics import check_name
 from pykafka.testing.call import Call, api
 from pykafka.testing.configs import (
     ALL_BROKERS,
@@ -25,6 +24,7 @@ from pykafka.testing.configs import (
     check_level,
 )
 from pykafka.testing.settings import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
+from pykafka.testing.topicnames import check_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -236,7 +236,11 @@ def _values(call: Call, kind: int, name: str, changes: Sequence[Change]) -> dict
 def _check_changes(kind: int, changes: Sequence[Change]) -> None:
     if kind != Resource.BROKER:
         return
-    fixed = [change.name for change in changes if change.name in BROKER_SETTINGS and BROKER_SETTINGS[change.name].is_read_only]
+    fixed = [
+        change.name
+        for change in changes
+        if change.name in BROKER_SETTINGS and BROKER_SETTINGS[change.name].is_read_only
+    ]
     if fixed:
         raise InvalidRequest(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
 
@@ -267,9 +271,7 @@ def _alter_loggers(call: Call, name: str, changes: Sequence[Change], is_trial: b
 
 
 @api(wire.ListConfigResourcesRequest)
-def list_config_resources(
-    call: Call, request: wire.ListConfigResourcesRequest
-) -> wire.ListConfigResourcesResponse:
+def list_config_resources(call: Call, request: wire.ListConfigResourcesRequest) -> wire.ListConfigResourcesResponse:
     """List what has a configuration; in version 0, subscriptions to clients' metrics alone."""
     wanted = list(request.resource_types) if call.version else [Resource.CLIENT_METRICS]
     names = _resources(call.state)

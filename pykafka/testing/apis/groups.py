@@ -145,7 +145,7 @@ def _description(group: ClassicGroup) -> _Described:
             client_id=member.client.client_id,
             client_host=member.client.host,
             member_metadata=member.metadata(group.protocol) if is_stable else b"",
-            member_assignment=member.assignment if is_stable else b"",
+            member_assignment=member.assignment,
         )
         for member in group.members.values()
     ]

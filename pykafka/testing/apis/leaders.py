@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pykafka.exceptions import (
     ElectionNotNeeded,
@@ -105,9 +105,7 @@ def alter_partition_reassignments(
                 result.error_code, result.error_message = error.ERROR_CODE, _text(error)
             partitions.append(result)
         responses.append(answer(name=topic.name, partitions=partitions))
-    return wire.AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=allows_factor, responses=responses
-    )
+    return wire.AlterPartitionReassignmentsResponse(allow_replication_factor_change=allows_factor, responses=responses)
 
 
 def _to_move(state: ClusterState, topic: str, index: int) -> Partition:

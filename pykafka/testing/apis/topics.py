@@ -87,9 +87,7 @@ def _configs(call: Call, own: dict[str, str]) -> list[_Created.Config]:
             config_source=source,
             is_sensitive=setting.is_sensitive,
         )
-        for setting, value, source, _ in call.state.configs.of_topic(
-            own, str(call.node.node_id), static_settings(call)
-        )
+        for setting, value, source, _ in call.state.configs.of_topic(own, str(call.node.node_id), static_settings(call))
     ]
 
 

@@ -290,7 +290,6 @@ class ClassicGroup:
         """Begin a rebalance: members learn of it by their heartbeats."""
         if self.state is GroupState.COMPLETING:
             for member in self.members.values():
-                member.assignment = b""
                 if member.syncing is not None:
                     member.keep()
                 self._answer_sync(member, RebalanceInProgress.ERROR_CODE)
