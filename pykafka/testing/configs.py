@@ -242,7 +242,7 @@ def changed(present: Mapping[str, str], settings: Mapping[str, Setting], changes
 
 def _changed_list(values: Mapping[str, str], settings: Mapping[str, Setting], change: Change, value: str) -> str:
     if change.operation not in (Operation.APPEND, Operation.SUBTRACT):
-        raise UnknownError(f"there is no operation {change.operation}")
+        raise UnknownError
     operation = Operation(change.operation)
     setting = settings.get(change.name)
     if setting is None or setting.kind != Kind.LIST:

@@ -147,8 +147,10 @@ def update_features(call: Call, request: wire.UpdateFeaturesRequest) -> wire.Upd
     if not request.validate_only:
         for update in request.feature_updates:
             features.set(update.feature, update.max_version_level)
-    results = [answer.Result(feature=name) for name in texts] if call.version < _ALL_OR_NOTHING else []
-    return answer(results=results)
+    results = (
+        [answer.Result(feature=name, error_message=None) for name in texts] if call.version < _ALL_OR_NOTHING else []
+    )
+    return answer(error_message=None, results=results)
 
 
 def _problem(

@@ -200,7 +200,7 @@ def _altered(
                 values.update(after)
                 _after_change(call.state, kind, name)
     except ProtocolClientError as error:
-        return error.ERROR_CODE, _text(error)
+        return error.ERROR_CODE, _text(error) or None
     return 0, None
 
 

@@ -58,7 +58,7 @@ def _outcome(
         _elect(state, topic, index, kind)
     except ProtocolClientError as error:
         return answer(partition_id=index, error_code=error.ERROR_CODE, error_message=_text(error))
-    return answer(partition_id=index)
+    return answer(partition_id=index, error_message=None)
 
 
 def _elect(state: ClusterState, topic: str, index: int, kind: int) -> None:
@@ -97,7 +97,7 @@ def alter_partition_reassignments(
     for topic in request.topics:
         partitions = []
         for asked in topic.partitions:
-            result = answer.Partition(partition_index=asked.partition_index)
+            result = answer.Partition(partition_index=asked.partition_index, error_message=None)
             try:
                 partition = _to_move(call.state, topic.name, asked.partition_index)
                 _move(call.state, partition, asked.replicas, allows_factor)
@@ -105,7 +105,9 @@ def alter_partition_reassignments(
                 result.error_code, result.error_message = error.ERROR_CODE, _text(error)
             partitions.append(result)
         responses.append(answer(name=topic.name, partitions=partitions))
-    return wire.AlterPartitionReassignmentsResponse(allow_replication_factor_change=allows_factor, responses=responses)
+    return wire.AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=allows_factor, error_message=None, responses=responses
+    )
 
 
 def _to_move(state: ClusterState, topic: str, index: int) -> Partition:
@@ -138,4 +140,4 @@ def list_partition_reassignments(
     call: Call, request: wire.ListPartitionReassignmentsRequest
 ) -> wire.ListPartitionReassignmentsResponse:
     """List moves under way: none is, as they are done at once."""
-    return wire.ListPartitionReassignmentsResponse()
+    return wire.ListPartitionReassignmentsResponse(error_message=None)

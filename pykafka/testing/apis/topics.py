@@ -70,7 +70,7 @@ def _create(call: Call, asked: wire.CreateTopicsRequest.Topic, is_trial: bool) -
     configs = {config.name: config.value for config in asked.configs if config.value is not None}
     replicas = _replicas(state, asked)
     topic_id = state.new_uuid() if is_trial else state.add_topic(name, replicas, configs).id
-    answer = _Created(name=name, topic_id=topic_id)
+    answer = _Created(name=name, topic_id=topic_id, error_message=None)
     if call.version >= _ANSWERS_CONFIGS:
         answer.num_partitions = len(replicas)
         answer.replication_factor = len(replicas[0])
