@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
 
+from pykafka.testing.behaviour import DataPath
+from pykafka.testing.fetch_sessions import FetchSessions
 from pykafka.testing.groups.groups import Groups
 from pykafka.testing.offsets import Offsets
+from pykafka.testing.topics import Partition, Topic
 from pykafka.testing.waiters import Waiters
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafka.handlers.base import Handler
-    from pykafka.testing.topics import Topic
 
 HOST = "127.0.0.1"
 
@@ -61,6 +65,21 @@ class ClusterState:
         self.topic_ids: dict[UUID, Topic] = {}
         self.offsets = Offsets(self.waiters, self.topics)
         self.groups = Groups(self.waiters, self.topics, self.offsets, self.new_uuid)
+        #: Whether a request for metadata may create a topic, and how.
+        self.auto_create = True
+        self.default_partitions = 4
+        self.default_replication = 1
+        #: How the release that is played writes and reads (`data_path`).
+        self.data_path = DataPath()
+        #: Whether partitions keep their leader if its broker stops; otherwise `elect_leaders` gives them another.
+        self.keeps_leaders = False
+        #: Whether leaders send consumers to a replica in their rack (KIP-392).
+        self.reads_by_rack = False
+        #: By node id: the count of its starts, and its fetch sessions since the last one.
+        self.fetch_sessions: dict[int, tuple[int, FetchSessions]] = {}
+        #: What transactions ask for each transactional batch: (partition, transactional id, producer id, producer epoch,
+        #: version of Produce) -> error code, 0 if the batch may be written.
+        self.check_transactional: Callable[[Partition, str | None, int, int, int], int] | None = None
 
     @property
     def group_initial_rebalance_delay_ms(self) -> int:
@@ -70,6 +89,68 @@ class ClusterState:
     @group_initial_rebalance_delay_ms.setter
     def group_initial_rebalance_delay_ms(self, delay_ms: int) -> None:
         self.groups.settings.initial_rebalance_delay_ms = delay_ms
+
+    def topic(self, name_or_id: str | UUID) -> Topic | None:
+        """Return a topic by its name or id; None if there is none."""
+        return self.topics.get(name_or_id) if isinstance(name_or_id, str) else self.topic_ids.get(name_or_id)
+
+    def partition(self, topic: str | UUID, index: int) -> Partition | None:
+        """Return a partition; None if there is none.
+
+        :param topic: name or id
+        :param index: its number
+        """
+        found = self.topic(topic)
+        return found.partitions[index] if found is not None and 0 <= index < len(found.partitions) else None
+
+    def place(self, partitions: int, replication_factor: int = 1, first: int = 0) -> list[list[int]]:
+        """Return replicas for the partitions of a topic: one broker after another leads them.
+
+        :param partitions: how many
+        :param replication_factor: how many replicas each has: not more than there are brokers
+        :param first: the number of the first partition
+        """
+        nodes = list(self.nodes)
+        return [
+            [nodes[(index + follower) % len(nodes)] for follower in range(replication_factor)]
+            for index in range(first, first + partitions)
+        ]
+
+    def add_topic(self, name: str, replicas: list[list[int]], configs: dict[str, str] | None = None) -> Topic:
+        """Create a topic, which does not exist.
+
+        :param name: of the topic
+        :param replicas: of each partition: node ids, the preferred leader first (`place`)
+        :param configs: what differs from the defaults
+        """
+        topic = Topic(name, self.new_uuid(), replicas)
+        topic.configs.update(configs or {})
+        self.topics[name] = self.topic_ids[topic.id] = topic
+        for partition in topic.partitions:
+            if not self.is_up(partition.leader) and not self.keeps_leaders:
+                self._elect(partition)
+        return topic
+
+    def is_up(self, node_id: int) -> bool:
+        """Return whether a broker listens."""
+        node = self.nodes.get(node_id)
+        return node is not None and node.is_up
+
+    def elect_leaders(self) -> None:
+        """Give partitions whose leader is down another one of their replicas in sync, or none."""
+        for topic in self.topics.values():
+            for partition in topic.partitions:
+                if not self.is_up(partition.leader):
+                    self._elect(partition)
+
+    def _elect(self, partition: Partition) -> None:
+        candidates = (node for node in partition.replicas if node in partition.isr and self.is_up(node))
+        leader = next(candidates, -1)
+        if leader == partition.leader:
+            return
+        partition.isr = [node for node in partition.isr if self.is_up(node)] or partition.isr
+        partition.elect(leader)
+        self.waiters.wake(partition)
 
     def now_ms(self) -> int:
         """Return the cluster's time (ms since 1970)."""

@@ -58,8 +58,8 @@ def test_a_member_revokes_before_another_one_gets(cluster: DirectCluster) -> Non
 
 def test_no_partition_has_two_owners_while_members_come_and_go(cluster: DirectCluster) -> None:
     members = [ConsumerPeer(cluster, name) for name in "abcde"]
-    for number, member in enumerate(members):
-        for one in members[: number + 1]:
+    for count in range(1, len(members) + 1):
+        for one in members[:count]:
             one.heartbeat()
             owned = [key for other in members for key in other.owned]
             assert len(owned) == len(set(owned))
