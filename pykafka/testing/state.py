@@ -15,8 +15,6 @@ from pykafka.testing.transactions import Transactions
 from pykafka.testing.waiters import Waiters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pykafka.handlers.base import Handler
 
 HOST = "127.0.0.1"
@@ -84,7 +82,16 @@ class ClusterState:
         self.fetch_sessions: dict[int, tuple[int, FetchSessions]] = {}
         #: What transactions ask for each transactional batch: (partition, transactional id, producer id, producer epoch,
         #: version of Produce) -> error code, 0 if the batch may be written.
-        self.check_transactional: Callable[[Partition, str | None, int, int, int], int] | None = None
+        self.check_transactional = self.transactions.check_produce
+
+    @property
+    def group_initial_rebalance_delay_ms(self) -> int:
+        """How long an empty group waits for more members before its first rebalance ends (ms)."""
+        return self.groups.settings.initial_rebalance_delay_ms
+
+    @group_initial_rebalance_delay_ms.setter
+    def group_initial_rebalance_delay_ms(self, delay_ms: int) -> None:
+        self.groups.settings.initial_rebalance_delay_ms = delay_ms
 
     def topic(self, name_or_id: str | UUID) -> Topic | None:
         """Return a topic by its name or id; None if there is none."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pykafka.exceptions import (
     ConcurrentTransactions,
@@ -18,6 +18,7 @@ from pykafka.exceptions import (
     InvalidTransactionTimeout,
     InvalidTxnState,
     ProducerFenced,
+    ProtocolClientError,
     TransactionAbortable,
 )
 
@@ -51,17 +52,6 @@ class TransactionState(StrEnum):
 
 _PREPARING: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
 _COMPLETE: Final = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
-
-
-class RefusedError(Exception):
-    """What a producer asked for cannot be.
-
-    :param error: the class of Kafka's error
-    """
-
-    def __init__(self, error: type[Any]) -> None:
-        super().__init__(error.__name__)
-        self.code: int = error.ERROR_CODE
 
 
 class Identity(NamedTuple):
@@ -148,6 +138,8 @@ class Transactions:
         self.max_timeout_ms = 900_000
         #: How long an id without a transaction is kept (ms): transactional.id.expiration.ms.
         self.expiration_ms = 604_800_000
+        #: Whether leaders ask the coordinator about transactional batches, as since Kafka 3.6.
+        self.verifies = True
         #: Where producers begin to count their epochs; a test sets it near 32766 to see the next producer id.
         self.first_epoch = 0
 
@@ -177,24 +169,24 @@ class Transactions:
         :param transactional_id: None: of an idempotent producer
         :param timeout_ms: after which its transactions are aborted (ms)
         :param asker: what it has been so far, to get the next epoch (KIP-360)
-        :raises RefusedError: it is fenced; or a transaction of its predecessor has to end first
+        :raises ProtocolClientError: it is fenced; or a transaction of its predecessor has to end first
         """
         if transactional_id is None:
             return Identity(next(self._producer_ids), 0)
         if not transactional_id or (asker.producer_id < 0) != (asker.epoch < 0):
-            raise RefusedError(InvalidRequest)
+            raise InvalidRequest
         if not 0 < timeout_ms <= self.max_timeout_ms:
-            raise RefusedError(InvalidTransactionTimeout)
+            raise InvalidTransactionTimeout
         known = self.find(transactional_id)
         if known is None:
             known = self.by_id[transactional_id] = Transaction(transactional_id, next(self._producer_ids))
         if not _may_init(known, asker):
-            raise RefusedError(ProducerFenced)
+            raise ProducerFenced
         if known.state in _PREPARING:
-            raise RefusedError(ConcurrentTransactions)
+            raise ConcurrentTransactions
         if known.state == TransactionState.ONGOING:
             self._fence(known)
-            raise RefusedError(ConcurrentTransactions)
+            raise ConcurrentTransactions
         self._renew(known, asker.epoch)
         known.timeout_ms = timeout_ms
         known.state = TransactionState.EMPTY
@@ -215,12 +207,12 @@ class Transactions:
         elif expected == known.epoch:
             known.epoch, known.last_epoch = known.epoch + 1, known.epoch
         elif expected != known.last_epoch:
-            raise RefusedError(ProducerFenced)
+            raise ProducerFenced
 
     def add_partitions(self, transactional_id: str, asker: Identity, partitions: Iterable[tuple[str, int]]) -> None:
         """Add partitions to the transaction of a producer, which begins with the first ones.
 
-        :raises RefusedError: the producer is fenced, or its last transaction has not ended yet
+        :raises ProtocolClientError: the producer is fenced, or its last transaction has not ended yet
         """
         known = self._of_producer(transactional_id, asker)
         self._begin(known)
@@ -229,7 +221,7 @@ class Transactions:
     def add_group(self, transactional_id: str, asker: Identity, group: str) -> None:
         """Add the offsets of a group to the transaction of a producer.
 
-        :raises RefusedError: the producer is fenced, or its last transaction has not ended yet
+        :raises ProtocolClientError: the producer is fenced, or its last transaction has not ended yet
         """
         known = self._of_producer(transactional_id, asker)
         self._begin(known)
@@ -237,14 +229,14 @@ class Transactions:
 
     def _of_producer(self, transactional_id: str, asker: Identity) -> Transaction:
         if not transactional_id:
-            raise RefusedError(InvalidRequest)
+            raise InvalidRequest
         known = self.find(transactional_id)
         if known is None or known.producer_id != asker.producer_id:
-            raise RefusedError(InvalidProducerIdMapping)
+            raise InvalidProducerIdMapping
         if known.epoch != asker.epoch:
-            raise RefusedError(ProducerFenced)
+            raise ProducerFenced
         if known.state in _PREPARING:
-            raise RefusedError(ConcurrentTransactions)
+            raise ConcurrentTransactions
         return known
 
     def _begin(self, known: Transaction) -> None:
@@ -274,7 +266,7 @@ class Transactions:
     def is_in(self, transactional_id: str, asker: Identity, partition: tuple[str, int]) -> bool:
         """Return whether a partition is in the transaction of a producer that is under way.
 
-        :raises RefusedError: the producer is fenced, or its last transaction has not ended yet
+        :raises ProtocolClientError: the producer is fenced, or its last transaction has not ended yet
         """
         known = self._of_producer(transactional_id, asker)
         return known.state == TransactionState.ONGOING and partition in known.partitions
@@ -282,7 +274,7 @@ class Transactions:
     def has_group(self, transactional_id: str, asker: Identity, group: str) -> bool:
         """Return whether the offsets of a group are in the transaction of a producer that is under way.
 
-        :raises RefusedError: the producer is fenced, or its last transaction has not ended yet
+        :raises ProtocolClientError: the producer is fenced, or its last transaction has not ended yet
         """
         known = self._of_producer(transactional_id, asker)
         return known.state == TransactionState.ONGOING and group in known.groups
@@ -294,15 +286,15 @@ class Transactions:
         :param asker: the producer
         :param is_commit: or it is aborted
         :param raises_epoch: whether the client speaks version 2 of transactions
-        :raises RefusedError: the producer is fenced, or there is no such transaction
+        :raises ProtocolClientError: the producer is fenced, or there is no such transaction
         """
         if not transactional_id:
-            raise RefusedError(InvalidRequest)
+            raise InvalidRequest
         known = self.find(transactional_id)
         if known is None or not _is_of(known, asker, raises_epoch):
-            raise RefusedError(InvalidProducerIdMapping)
+            raise InvalidProducerIdMapping
         if not _may_end(known, asker, raises_epoch):
-            raise RefusedError(ProducerFenced)
+            raise ProducerFenced
         if known.state == TransactionState.ONGOING:
             return self._end(known, is_commit, raises_epoch)
         if raises_epoch and not is_commit and not _is_retry(known, asker) and known.state not in _PREPARING:
@@ -370,7 +362,7 @@ class Transactions:
         self._waiters.wake(("transaction", known.transactional_id))
 
     def check_produce(
-        self, partition: Partition, transactional_id: str | None, asker: Identity, version: int, verifies: bool = True
+        self, partition: Partition, transactional_id: str | None, producer_id: int, producer_epoch: int, version: int
     ) -> int:
         """Return the error code for a transactional batch, 0 if it may be written.
 
@@ -379,28 +371,30 @@ class Transactions:
 
         :param partition: where to
         :param transactional_id: as the request has it
-        :param asker: the producer of the batch
+        :param producer_id: of the batch
+        :param producer_epoch: of the batch
         :param version: of Produce
-        :param verifies: whether leaders ask
         """
-        log = partition.log
+        log, asker = partition.log, Identity(producer_id, producer_epoch)
         state = log.producers.by_id.get(asker.producer_id)
         if asker.producer_id in log.open_transactions and state is not None and state.epoch == asker.epoch:
             return 0
         if not transactional_id:
-            return int(InvalidTxnState.ERROR_CODE) if verifies else 0
+            return InvalidTxnState.ERROR_CODE if self.verifies else 0
         key = partition.topic, partition.index
         try:
             if version >= 12:
                 self.add_partitions(transactional_id, asker, [key])
-            elif verifies and not self.is_in(transactional_id, asker, key):
-                return _not_in_transaction(version >= 11)
-        except RefusedError as refused:
-            return for_brokers(refused.code)
+            elif self.verifies and not self.is_in(transactional_id, asker, key):
+                return TransactionAbortable.ERROR_CODE if version >= 11 else InvalidTxnState.ERROR_CODE
+        except ProducerFenced:
+            return InvalidProducerEpoch.ERROR_CODE
+        except ProtocolClientError as refused:
+            return refused.ERROR_CODE
         return 0
 
-    def check_offsets(self, transactional_id: str, asker: Identity, group: str, version: int) -> int:
-        """Return the error code for a group's offsets of a transaction, 0 if they may be kept.
+    def check_offsets(self, transactional_id: str, asker: Identity, group: str, version: int) -> None:
+        """Check that a group's offsets of a transaction may be kept.
 
         From version 5 on, TxnOffsetCommit adds the group to the transaction (KIP-890).
 
@@ -408,24 +402,15 @@ class Transactions:
         :param asker: the producer
         :param group: whose offsets
         :param version: of TxnOffsetCommit
+        :raises ProtocolClientError: the producer is fenced, or the group is not in its transaction
         """
         try:
             if version >= 5:
                 self.add_group(transactional_id, asker, group)
             elif not self.has_group(transactional_id, asker, group):
-                return _not_in_transaction(version >= 4)
-        except RefusedError as refused:
-            return for_brokers(refused.code)
-        return 0
-
-
-def for_brokers(code: int) -> int:
-    """Return the code that a producer gets from a broker that asked the coordinator for it."""
-    return int(InvalidProducerEpoch.ERROR_CODE) if code == ProducerFenced.ERROR_CODE else code
-
-
-def _not_in_transaction(knows_abortable: bool) -> int:
-    return int(TransactionAbortable.ERROR_CODE if knows_abortable else InvalidTxnState.ERROR_CODE)
+                raise TransactionAbortable if version >= 4 else InvalidTxnState
+        except ProducerFenced as fenced:
+            raise InvalidProducerEpoch from fenced
 
 
 def _may_init(known: Transaction, asker: Identity) -> bool:
@@ -468,9 +453,9 @@ def _check_again(known: Transaction, is_commit: bool, is_new: bool) -> None:
         TransactionState.COMPLETE_ABORT: not is_commit,
     }
     if is_new or not same.get(known.state, False):
-        raise RefusedError(InvalidTxnState)
+        raise InvalidTxnState
     if known.state in _PREPARING:
-        raise RefusedError(ConcurrentTransactions)
+        raise ConcurrentTransactions
 
 
 def _java_hash(text: str) -> int:

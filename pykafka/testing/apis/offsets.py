@@ -20,6 +20,7 @@ from pykafka.testing.apis.coordinators import check_group
 from pykafka.testing.call import Call, api
 from pykafka.testing.groups.commit import Commit
 from pykafka.testing.topics import Topic
+from pykafka.testing.transactions import Identity
 
 _Commit = wire.OffsetCommitRequest
 _Committed = wire.OffsetCommitResponse
@@ -115,8 +116,10 @@ def txn_offset_commit(call: Call, request: wire.TxnOffsetCommitRequest) -> wire.
         _named(call, request.topics, by_id=by_id),
     )
     refused = 0
+    producer = Identity(request.producer_id, request.producer_epoch)
     try:
         check_group(call, request.group_id)
+        call.state.transactions.check_offsets(request.transactional_id, producer, request.group_id, call.version)
         _check_member(call, request.group_id, commit)
     except ProtocolClientError as error:
         refused = error.ERROR_CODE

@@ -15,13 +15,14 @@ from pykafka.exceptions import (
     NotLeaderForPartition,
     OperationNotAttempted,
     ProducerFenced,
+    ProtocolClientError,
     TransactionAbortable,
     TransactionalIdNotFound,
     UnknownTopicOrPartition,
 )
 from pykafka.protocol import wire
 from pykafka.testing.call import Call, api
-from pykafka.testing.transactions import Identity, RefusedError, Transaction, TransactionState
+from pykafka.testing.transactions import Identity, Transaction, TransactionState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,17 +50,17 @@ _Topics = list[tuple[str, list[tuple[int, int]]]]
 def _misplaced(call: Call, transactional_id: str) -> int:
     # The code for a broker that is not the coordinator of an id; 0 if it is.
     if not transactional_id:
-        return int(InvalidRequest.ERROR_CODE)
+        return InvalidRequest.ERROR_CODE
     node = call.state.coordinator("transaction", transactional_id)
     if node is None:
-        return int(GroupCoordinatorNotAvailable.ERROR_CODE)
-    return 0 if node is call.node else int(NotCoordinatorForGroup.ERROR_CODE)
+        return GroupCoordinatorNotAvailable.ERROR_CODE
+    return 0 if node is call.node else NotCoordinatorForGroup.ERROR_CODE
 
 
-def _code(call: Call, refused: RefusedError) -> int:
-    if refused.code == ProducerFenced.ERROR_CODE and call.version < _FENCED_SINCE[call.request.api_key]:
-        return int(InvalidProducerEpoch.ERROR_CODE)
-    return refused.code
+def _code(call: Call, refused: ProtocolClientError) -> int:
+    if refused.ERROR_CODE == ProducerFenced.ERROR_CODE and call.version < _FENCED_SINCE[call.request.api_key]:
+        return InvalidProducerEpoch.ERROR_CODE
+    return refused.ERROR_CODE
 
 
 @api(wire.InitProducerIdRequest, highest=5)
@@ -71,7 +72,7 @@ def init_producer_id(call: Call, request: wire.InitProducerIdRequest) -> wire.In
     asker = Identity(request.producer_id, request.producer_epoch)
     try:
         producer = call.state.transactions.init(name, request.transaction_timeout_ms, asker)
-    except RefusedError as refused:
+    except ProtocolClientError as refused:
         return wire.InitProducerIdResponse(error_code=_code(call, refused), producer_epoch=-1)
     return wire.InitProducerIdResponse(producer_id=producer.producer_id, producer_epoch=producer.epoch)
 
@@ -115,7 +116,7 @@ def _add(
     state = call.state
     unknown = {(name, index) for name, indexes in wanted for index in indexes if state.partition(name, index) is None}
     others = OperationNotAttempted.ERROR_CODE if unknown else _misplaced(call, transactional_id)
-    codes = dict.fromkeys(unknown, int(UnknownTopicOrPartition.ERROR_CODE))
+    codes = dict.fromkeys(unknown, UnknownTopicOrPartition.ERROR_CODE)
     keys = [(name, index) for name, indexes in wanted for index in indexes]
     if not others:
         try:
@@ -123,7 +124,7 @@ def _add(
                 codes |= _verified(call, transactional_id, asker, keys)
             else:
                 state.transactions.add_partitions(transactional_id, asker, keys)
-        except RefusedError as refused:
+        except ProtocolClientError as refused:
             others = _code(call, refused)
     return [(name, [(index, codes.get((name, index), others)) for index in indexes]) for name, indexes in wanted]
 
@@ -133,7 +134,7 @@ def _verified(
 ) -> dict[tuple[str, int], int]:
     missing = TransactionAbortable if call.version >= _KNOWS_ABORTABLE else InvalidTxnState
     transactions = call.state.transactions
-    return {key: int(missing.ERROR_CODE) for key in keys if not transactions.is_in(transactional_id, asker, key)}
+    return {key: missing.ERROR_CODE for key in keys if not transactions.is_in(transactional_id, asker, key)}
 
 
 @api(wire.AddOffsetsToTxnRequest)
@@ -144,7 +145,7 @@ def add_offsets_to_txn(call: Call, request: wire.AddOffsetsToTxnRequest) -> wire
         asker = Identity(request.producer_id, request.producer_epoch)
         try:
             call.state.transactions.add_group(request.transactional_id, asker, request.group_id)
-        except RefusedError as refused:
+        except ProtocolClientError as refused:
             code = _code(call, refused)
     return wire.AddOffsetsToTxnResponse(error_code=code)
 
@@ -158,7 +159,7 @@ def end_txn(call: Call, request: wire.EndTxnRequest) -> wire.EndTxnResponse:
     raises_epoch = call.version >= _RAISES_EPOCH
     try:
         following = call.state.transactions.end(request.transactional_id, asker, request.committed, raises_epoch)
-    except RefusedError as refused:
+    except ProtocolClientError as refused:
         return wire.EndTxnResponse(error_code=_code(call, refused))
     if not raises_epoch:
         return wire.EndTxnResponse()
