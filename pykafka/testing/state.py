@@ -155,15 +155,6 @@ class ClusterState:
         partition.elect(leader)
         self.waiters.wake(partition)
 
-    @property
-    def group_initial_rebalance_delay_ms(self) -> int:
-        """How long an empty group waits for more members before its first rebalance ends (ms)."""
-        return self.groups.settings.initial_rebalance_delay_ms
-
-    @group_initial_rebalance_delay_ms.setter
-    def group_initial_rebalance_delay_ms(self, delay_ms: int) -> None:
-        self.groups.settings.initial_rebalance_delay_ms = delay_ms
-
     def now_ms(self) -> int:
         """Return the cluster's time (ms since 1970)."""
         return self.waiters.now_ms()
