@@ -12,7 +12,7 @@ import pykafka.testing.apis  # noqa: F401  (registers them)
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.base import Handler, Worker, process_number
-from pykafka.testing.behaviour import data_path
+from pykafka.testing.behaviour import data_path, group_path
 from pykafka.testing.broker import Broker
 from pykafka.testing.call import APIS
 from pykafka.testing.faults import (
@@ -69,6 +69,7 @@ class FakeCluster:
     :param topics: topics to create, with their numbers of partitions
     :param racks: the rack of each broker, the first broker's first; they repeat if there are fewer
     :param as_version: the release that the brokers play, "0.8.2" to "4.4": what they speak, and how they answer
+    :param default_partitions: of topics that requests for metadata create
     :param versions: the lowest and the highest version of some APIs, by API; None for an API that brokers do not have
     :param handler: the concurrency of its workers; None: threads
     """
@@ -80,6 +81,7 @@ class FakeCluster:
         *,
         racks: Sequence[str] = (),
         as_version: str = NEWEST.name,
+        default_partitions: int = 4,
         versions: Mapping[ApiName, tuple[int, int] | None] | None = None,
         handler: Handler | None = None,
     ) -> None:
@@ -90,6 +92,10 @@ class FakeCluster:
         state.release = release(as_version)
         state.versions = spoken(state.release)
         state.data_path = data_path(state.release.numbers)
+        state.groups.settings.path = path = group_path(state.release.numbers)
+        if not path.next_generation:
+            state.features.levels["group.version"] = 0
+        state.default_partitions = default_partitions
         self._faults = Faults(state)
         self._replicas = Replicas(state)
         self._outdated = Outdated(state)

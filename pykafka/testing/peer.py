@@ -91,7 +91,8 @@ class Peer:
         found = APIS[key]
         cursor = Cursor(frame)
         header = RequestHeader.read(cursor, request_header_version(found.request, version))
-        request = found.request.decode(frame[cursor.pos :], version)
+        # Bytes behind it are ignored, as by brokers: librdkafka's requests for all topics have some.
+        request = found.request.read(cursor, version)
         with state.lock:
             self._await_awake()
             call = Call(state, self.node, self.session, request, version, header.client_id)

@@ -39,16 +39,21 @@ class Replicas:
         """
         if node_id == partition.leader:
             return
-        before, partition.leader = partition.leader, node_id
-        partition.leader_epoch += 1
+        before = partition.leader
+        if node_id not in (NO_LEADER, *partition.replicas):
+            self._replace(partition, before, node_id)
+        self._held_back.discard((partition, node_id))
+        partition.elect(node_id)
+        self._keep_lags(partition)
         if node_id != NO_LEADER:
-            if node_id not in partition.replicas:
-                self._replace(partition, before, node_id)
-            self._become_longest(partition, node_id)
-            if node_id not in partition.isr:
-                partition.isr = [node_id]
             self._catch_up(partition)
         self._state.waiters.wake(partition)
+
+    def _keep_lags(self, partition: Partition) -> None:
+        """Let followers that are held back lag behind the next records, even if they have all of the log by now."""
+        for held, node_id in self._held_back:
+            if held is partition:
+                partition.copied_to.setdefault(node_id, partition.log.end)
 
     def add(self, partition: Partition, node_id: int) -> None:
         """Make a broker a replica that is in sync, if it is none."""
@@ -63,17 +68,6 @@ class Replicas:
         partition.copied_to.pop(away, None)
         self._held_back.discard((partition, away))
 
-    def _become_longest(self, partition: Partition, node_id: int) -> None:
-        self._held_back.discard((partition, node_id))
-        end = partition.copied_to.pop(node_id, None)
-        if end is not None and end < partition.log.end:
-            self._cut_log(partition, end)
-
-    def _cut_log(self, partition: Partition, end: int) -> None:
-        partition.log.truncate(end)
-        for other, copied in partition.copied_to.items():
-            partition.copied_to[other] = min(copied, end)
-
     def _catch_up(self, partition: Partition) -> None:
         """Let followers that run, and that no test holds back, have all of the log, and so be in sync."""
         for node_id in partition.replicas:
@@ -85,8 +79,10 @@ class Replicas:
 
     def truncate(self, partition: Partition, end: int) -> None:
         """Drop the end of the log from an offset on, as after an unclean election: in a new epoch of the same leader."""
-        partition.leader_epoch += 1
-        self._cut_log(partition, end)
+        partition.log.truncate(end)
+        partition.copied_to = {node_id: min(copied, end) for node_id, copied in partition.copied_to.items()}
+        partition.elect(partition.leader)
+        self._keep_lags(partition)
         self._state.waiters.wake(partition)
 
     def hold_back(self, partition: Partition, node_id: int, *, in_sync: bool) -> None:

@@ -68,6 +68,8 @@ class ClusterState:
         self.topics: dict[str, Topic] = {}
         self.topic_ids: dict[UUID, Topic] = {}
         self.offsets = Offsets(self.waiters, self.topics)
+        #: What clients of old brokers keep in ZooKeeper.
+        self.zookeeper_offsets = Offsets(self.waiters, self.topics)
         self.groups = Groups(self.waiters, self.topics, self.offsets, self.new_uuid)
         self.configs = Configs()
         self.features = Features()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pykafka.exceptions import (
+    InvalidProducerEpoch,
     InvalidRequiredAcks,
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
@@ -134,7 +135,8 @@ def _check_producers(
             partition, request.transactional_id, raw.producer_id, raw.producer_epoch, call.version
         )
         if code:
-            raise RefusedError(code, "")
+            is_of_log = code == InvalidProducerEpoch.ERROR_CODE and not state.data_path.verifies
+            raise SequenceError(code, "") if is_of_log else RefusedError(code, "")
     partition.log.producers.check(raw, state.data_path.refuses_unknown)
     return None
 
