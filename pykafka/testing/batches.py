@@ -179,32 +179,39 @@ def _number_wrapper(raw: RawBatch, numbering: Numbering) -> list[StoredBatch]:
     return [_entry(entry, raw, numbering, base + count)]
 
 
-def entries_of(messages: list[Message], offsets: Iterable[int], magic: int, codec: int) -> bytes:
+def entries_of(
+    messages: list[Message], offsets: Iterable[int], magic: int, codec: int, timestamp_type: int = 0
+) -> bytes:
     """Return messages in format 0 or 1, with offsets of a log; compressed ones in one wrapper.
 
     :param messages: one at least
     :param offsets: of each
     :param magic: the format
     :param codec: 0 none, 1 gzip, 2 snappy, 3 lz4
+    :param timestamp_type: 0 create time, 1 append time
     """
+    has_append_time = timestamp_type and magic == 1
     numbers = list(offsets)
     # In a wrapper of format 1 they count from its first record.
     first = numbers[0] if codec and magic == 1 else 0
     parts = []
     for message, offset in zip(messages, numbers, strict=True):
         message.protocol_version = magic
-        parts.append(pack_entry(message, offset - first, 0))
+        entry = pack_entry(message, offset - first, 0)
+        parts.append(with_append_time(entry, message._timestamp) if has_append_time and not codec else entry)
     if not codec:
         return b"".join(parts)
     newest = max(message._timestamp for message in messages)
-    return wrap(compress(codec, b"".join(parts), magic), numbers[-1], newest, magic, codec)
+    wrapper = wrap(compress(codec, b"".join(parts), magic), numbers[-1], newest, magic, codec)
+    return with_append_time(wrapper, newest) if has_append_time else wrapper
 
 
-def converted(raw: RawBatch, magic: int) -> bytes:
+def converted(raw: RawBatch, magic: int, unpack: bool = False) -> bytes:
     """Return the records of a batch in another format; older ones have no headers and no producers.
 
     :param raw: not compressed by zstd if the format is before 2
     :param magic: the format: 0, 1 or 2; format 2 counts from 0
+    :param unpack: whether the messages are not compressed again, in formats before 2
     :raises ValueError: zstd, which formats before 2 do not have
     """
     if raw.codec == ZSTD and magic < 2:
@@ -216,9 +223,8 @@ def converted(raw: RawBatch, magic: int) -> bytes:
     if not messages:
         return b""
     if magic < 2:
-        entries = entries_of(messages, [message.offset for message in messages], magic, raw.codec)
-        stamped = raw.timestamp_type and magic == 1 and raw.codec
-        return with_append_time(entries, raw.max_timestamp) if stamped else entries
+        codec = 0 if unpack else raw.codec
+        return entries_of(messages, [message.offset for message in messages], magic, codec, raw.timestamp_type)
     builder = RecordBatchBuilder(clock=_no_time)
     for message in messages:
         builder.append(message._timestamp, message.partition_key, message.value, message.headers)

@@ -12,6 +12,7 @@ import pykafka.testing.apis  # noqa: F401  (registers them)
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.base import Handler, Worker, process_number
+from pykafka.testing.behaviour import data_path, group_path
 from pykafka.testing.broker import Broker
 from pykafka.testing.call import APIS
 from pykafka.testing.faults import (
@@ -30,12 +31,25 @@ from pykafka.testing.faults import (
 from pykafka.testing.names import ApiName, ErrorName, api_key, error_code
 from pykafka.testing.outdated import Outdated
 from pykafka.testing.overlays import Follower, Followers, TopicErrors
+from pykafka.testing.releases import NEWEST, Release, release
 from pykafka.testing.replicas import NO_LEADER, Replicas
 from pykafka.testing.state import ClusterState, Node
 from pykafka.testing.topics import Partition, Topic
 
 #: How long the timekeeper may take to end (s).
 _JOIN_S = 10.0
+
+
+def spoken(played: Release) -> dict[int, range]:
+    """Return what brokers of a release speak, as far as the fake cluster has it."""
+    found = {}
+    for key, versions in played.versions.items():
+        known = APIS.get(key)
+        if known is not None:
+            both = range(max(versions[0], known.versions[0]), min(versions[-1], known.versions[-1]) + 1)
+            if both:
+                found[key] = both
+    return found
 
 
 class FakeClusterError(KafkaException):
@@ -54,6 +68,8 @@ class FakeCluster:
     :param brokers: how many
     :param topics: topics to create, with their numbers of partitions
     :param racks: the rack of each broker, the first broker's first; they repeat if there are fewer
+    :param as_version: the release that the brokers play, "0.8.2" to "4.4": what they speak, and how they answer
+    :param default_partitions: of topics that requests for metadata create
     :param versions: the lowest and the highest version of some APIs, by API; None for an API that brokers do not have
     :param handler: the concurrency of its workers; None: threads
     """
@@ -64,6 +80,8 @@ class FakeCluster:
         topics: Mapping[str, int] | None = None,
         *,
         racks: Sequence[str] = (),
+        as_version: str = NEWEST.name,
+        default_partitions: int = 4,
         versions: Mapping[ApiName, tuple[int, int] | None] | None = None,
         handler: Handler | None = None,
     ) -> None:
@@ -71,7 +89,13 @@ class FakeCluster:
             raise ValueError(f"brokers is {brokers}: a cluster has at least one")
         self._state = state = ClusterState(handler or ThreadingHandler())
         state.cluster_id = str(state.new_uuid())
-        state.versions = {key: known.versions for key, known in APIS.items()}
+        state.release = release(as_version)
+        state.versions = spoken(state.release)
+        state.data_path = data_path(state.release.numbers)
+        state.groups.settings.path = path = group_path(state.release.numbers)
+        if not path.next_generation:
+            state.features.levels["group.version"] = 0
+        state.default_partitions = default_partitions
         self._faults = Faults(state)
         self._replicas = Replicas(state)
         self._outdated = Outdated(state)

@@ -171,7 +171,7 @@ class FetchSessions:
         elif session.has_ids != (version >= _FIRST_WITH_IDS):
             error = FetchSessionTopicIdError.ERROR_CODE
         if session is None or error:
-            return FetchContext([], request.session_id, None, error)
+            return FetchContext([], error=error)
         session.update(request)
         if not session.wanted:
             del self.by_id[session.id]

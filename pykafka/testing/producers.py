@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pykafka.protocol.records import RawBatch
 
 #: How many batches of a producer a broker remembers, to know them again.
-_REMEMBERED = 5
+REMEMBERED = 5
 _LAST_SEQUENCE = 2**31 - 1
 
 
@@ -53,7 +53,7 @@ class ProducerState:
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         #: The latest batches of that epoch.
-        self.batches: deque[SequencedBatch] = deque(maxlen=_REMEMBERED)
+        self.batches: deque[SequencedBatch] = deque(maxlen=REMEMBERED)
         #: When it wrote last (ms).
         self.last_ms = -1
         #: Of the coordinator that ended its last transaction; -1: none did.
@@ -71,13 +71,18 @@ class ProducerStates:
     def __init__(self) -> None:
         self.by_id: dict[int, ProducerState] = {}
 
-    def duplicate(self, raw: RawBatch) -> SequencedBatch | None:
-        """Return the batch that was written already, if this one is among the last five of its producer."""
+    def duplicate(self, raw: RawBatch, remembered: int = REMEMBERED) -> SequencedBatch | None:
+        """Return the batch that was written already, if this one is among the last ones of its producer.
+
+        :param raw: the batch
+        :param remembered: how many of the last ones count, five at most
+        """
         state = self.by_id.get(raw.producer_id)
         if state is None or state.epoch != raw.producer_epoch:
             return None
         last = _last_of(raw)
-        return next((known for known in state.batches if known.first == raw.base_sequence and known.last == last), None)
+        latest = list(state.batches)[-remembered:]
+        return next((known for known in latest if known.first == raw.base_sequence and known.last == last), None)
 
     def check(self, raw: RawBatch, refuses_unknown: bool = False) -> None:
         """Check epoch and sequence number of a batch with a producer id.

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
 
+from pykafka.testing.behaviour import DataPath
+from pykafka.testing.configs import Configs
 from pykafka.testing.features import Features
 from pykafka.testing.fetch_sessions import FetchSessions
 from pykafka.testing.groups.groups import Groups
 from pykafka.testing.offsets import Offsets
+from pykafka.testing.releases import NEWEST
 from pykafka.testing.topics import Partition, Topic
 from pykafka.testing.transactions import Transactions
 from pykafka.testing.waiters import Waiters
@@ -53,6 +56,8 @@ class ClusterState:
         self.handler = handler
         self.lock = handler.Lock()
         self.waiters = Waiters(handler, self.lock)
+        #: The release that is played.
+        self.release = NEWEST
         #: The versions that the brokers speak, by API key.
         self.versions: dict[int, range] = {}
         self.nodes: dict[int, Node] = {}
@@ -63,21 +68,22 @@ class ClusterState:
         self.topics: dict[str, Topic] = {}
         self.topic_ids: dict[UUID, Topic] = {}
         self.offsets = Offsets(self.waiters, self.topics)
+        #: What clients of old brokers keep in ZooKeeper.
+        self.zookeeper_offsets = Offsets(self.waiters, self.topics)
         self.groups = Groups(self.waiters, self.topics, self.offsets, self.new_uuid)
+        self.configs = Configs()
         self.features = Features()
         self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
         #: Whether a request for metadata may create a topic, and how.
         self.auto_create = True
         self.default_partitions = 4
         self.default_replication = 1
-        #: The message format of logs: 2; 0 as Kafka 0.8 and 0.9, 1 as 0.10.
-        self.message_format = 2
+        #: How the release that is played writes and reads (`data_path`).
+        self.data_path = DataPath()
         #: Whether partitions keep their leader if its broker stops; otherwise `elect_leaders` gives them another.
         self.keeps_leaders = False
         #: Whether leaders send consumers to a replica in their rack (KIP-392).
         self.reads_by_rack = False
-        #: Whether producers that a log does not know have to begin at 0, as until Kafka 2.4.
-        self.refuses_unknown_producers = False
         #: By node id: the count of its starts, and its fetch sessions since the last one.
         self.fetch_sessions: dict[int, tuple[int, FetchSessions]] = {}
         #: What transactions ask for each transactional batch: (partition, transactional id, producer id, producer epoch,
@@ -129,10 +135,31 @@ class ClusterState:
         topic = Topic(name, self.new_uuid(), replicas)
         topic.configs.update(configs or {})
         self.topics[name] = self.topic_ids[topic.id] = topic
+        self._elect_first(topic.partitions)
+        return topic
+
+    def add_partitions(self, topic: Topic, replicas: list[list[int]]) -> None:
+        """Add partitions to a topic.
+
+        :param topic: that exists
+        :param replicas: of each new partition: node ids, the preferred leader first (`place`)
+        """
+        present = len(topic.partitions)
+        added = [Partition(topic.name, present + number, nodes) for number, nodes in enumerate(replicas)]
+        topic.partitions += added
+        self._elect_first(added)
+
+    def remove_topic(self, topic: Topic) -> None:
+        """Delete a topic; who waits for its partitions looks again, and finds none."""
+        del self.topics[topic.name], self.topic_ids[topic.id]
         for partition in topic.partitions:
+            partition.leader = -1
+            self.waiters.wake(partition)
+
+    def _elect_first(self, partitions: list[Partition]) -> None:
+        for partition in partitions:
             if not self.is_up(partition.leader) and not self.keeps_leaders:
                 self._elect(partition)
-        return topic
 
     def is_up(self, node_id: int) -> bool:
         """Return whether a broker listens."""

@@ -20,6 +20,7 @@ from pykafka.exceptions import (
     ProducerFenced,
     ProtocolClientError,
     TransactionAbortable,
+    TransactionalIdAuthorizationFailed,
 )
 
 if TYPE_CHECKING:
@@ -144,7 +145,10 @@ class Transactions:
         self.first_epoch = 0
 
     def hold_markers(self) -> None:
-        """Write no markers until `release_markers`: transactions that end stay prepared, and last stable offsets stand still."""
+        """Write no markers until `release_markers`.
+
+        Transactions that end stay prepared meanwhile, and last stable offsets stand still.
+        """
         self._holds_markers = True
 
     def release_markers(self) -> None:
@@ -375,12 +379,12 @@ class Transactions:
         :param producer_epoch: of the batch
         :param version: of Produce
         """
+        if transactional_id is None:
+            return TransactionalIdAuthorizationFailed.ERROR_CODE
         log, asker = partition.log, Identity(producer_id, producer_epoch)
         state = log.producers.by_id.get(asker.producer_id)
         if asker.producer_id in log.open_transactions and state is not None and state.epoch == asker.epoch:
             return 0
-        if not transactional_id:
-            return InvalidTxnState.ERROR_CODE if self.verifies else 0
         key = partition.topic, partition.index
         try:
             if version >= 12:

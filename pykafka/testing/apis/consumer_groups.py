@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from pykafka.exceptions import GroupIdNotFound, ProtocolClientError
+from pykafka.exceptions import GroupIdNotFound, ProtocolClientError, UnsupportedVersion
 from pykafka.protocol import wire
 from pykafka.testing.apis.coordinators import check_group, message_of
 from pykafka.testing.apis.groups import ALL_OPERATIONS, client_of
@@ -19,12 +19,18 @@ _Described = wire.ConsumerGroupDescribeResponse.Group
 _Assignment = _Described.Member.Assignment
 
 
+def _check_on(call: Call) -> None:
+    if not call.state.groups.settings.path.next_generation:
+        raise UnsupportedVersion("the consumer protocol is off: group.version is 0")
+
+
 @api(wire.ConsumerGroupHeartbeatRequest)
 def consumer_group_heartbeat(
     call: Call, request: wire.ConsumerGroupHeartbeatRequest
 ) -> wire.ConsumerGroupHeartbeatResponse:
     """Take in, keep or let go a member, and say what it may read."""
     try:
+        _check_on(call)
         check_group(call, request.group_id)
         return call.state.groups.consumer_heartbeat(request, client_of(call))
     except ProtocolClientError as error:
@@ -39,6 +45,7 @@ def consumer_group_describe(
     described = []
     for name in request.group_ids:
         try:
+            _check_on(call)
             check_group(call, name)
             group = call.state.groups.consumer(name)
             if group is None:

@@ -45,7 +45,7 @@ def fetch(call: Call, request: wire.FetchRequest) -> wire.FetchResponse:
     """Read from partitions, and wait until there are `min_bytes` or the time is up."""
     context = _sessions(call.state, call.node).context(request, call.version, call.state.now_ms())
     if context.error:
-        return wire.FetchResponse(error_code=context.error, session_id=context.session_id)
+        return wire.FetchResponse(error_code=context.error)
     reads = [PartitionRead(call, request, wanted) for wanted in context.wanted]
     if reads:
         found = [read.partition for read in reads if read.partition is not None]
@@ -165,14 +165,21 @@ class PartitionRead:
         :param max_bytes: how much (bytes)
         :param at_least_one: whether the first batch may be larger
         """
-        answer = _Answer(partition_index=self.asked.partition, records=b"", high_watermark=-1)
+        answer = _Answer(
+            partition_index=self.asked.partition, records=b"", high_watermark=-1, aborted_transactions=None
+        )
         answer.error_code = self.error()
+        path = self.call.state.data_path
         if answer.error_code or self.partition is None:
+            is_unknown = answer.error_code in (UnknownTopicOrPartition.ERROR_CODE, UnknownTopicId.ERROR_CODE)
+            answer.aborted_transactions = [] if is_unknown and not path.null_aborted else None
             return answer
         answer.high_watermark = self.high_watermark()
-        answer.last_stable_offset = min(self.partition.last_stable, answer.high_watermark)
+        if self.is_committed or path.says_stable:
+            answer.last_stable_offset = min(self.partition.last_stable, answer.high_watermark)
         answer.log_start_offset = self.partition.log.start
-        answer.aborted_transactions = [] if self.is_committed else None
+        if self.is_committed:
+            answer.aborted_transactions = []
         if diverging := self.diverging():
             answer.diverging_epoch = _Answer.EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
         elif (replica := self.nearer_replica()) >= 0:
@@ -205,10 +212,10 @@ class PartitionRead:
     def _pieces(
         self, batches: list[StoredBatch], offset: int, below: int, max_bytes: int, at_least_one: bool
     ) -> list[bytes | memoryview]:
-        magic = magic_of(self.call.version)
+        magic, unpack = magic_of(self.call.version), self.call.state.data_path.unpacks
         if any(batch.magic > magic for batch in batches):
             pieces: list[bytes | memoryview] = [
-                batch.data if batch.magic <= magic else converted(batch.raw(), magic) for batch in batches
+                batch.data if batch.magic <= magic else converted(batch.raw(), magic, unpack) for batch in batches
             ]
             return pieces if self.call.version >= _WITH_LIMIT else [b"".join(pieces)[:max_bytes]]
         first = len(batches[0].data)

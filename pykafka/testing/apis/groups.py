@@ -51,7 +51,10 @@ def join_group(call: Call, request: wire.JoinGroupRequest) -> wire.JoinGroupResp
         answer = _answer_of(call, groups.join(request, client_of(call)))
     except ProtocolClientError as error:
         answer = wire.JoinGroupResponse(
-            error_code=error.ERROR_CODE, member_id=request.member_id, protocol_name=None, generation_id=-1
+            error_code=error.ERROR_CODE,
+            member_id=request.member_id,
+            protocol_name=None,
+            generation_id=settings.path.refused_generation,
         )
     if answer.protocol_name is None and call.version < 7:
         answer.protocol_name = ""
@@ -116,10 +119,10 @@ def describe_groups(call: Call, request: wire.DescribeGroupsRequest) -> wire.Des
         try:
             check_group(call, name)
             group = call.state.groups.classic(name)
-            if group is None:
+            if group is None or group.is_gone:
                 described.append(_not_found(call, name))
             else:
-                described.append(_description(group))
+                described.append(_description(group, shows_all=call.state.groups.settings.path.shows_assignments))
         except ProtocolClientError as error:
             described.append(_Described(error_code=error.ERROR_CODE, group_id=name))
     for one in described:
@@ -136,7 +139,7 @@ def _not_found(call: Call, name: str) -> _Described:
     return _Described(error_code=GroupIdNotFound.ERROR_CODE, error_message=said, group_id=name, group_state="Dead")
 
 
-def _description(group: ClassicGroup) -> _Described:
+def _description(group: ClassicGroup, *, shows_all: bool) -> _Described:
     is_stable = group.state is GroupState.STABLE
     members = [
         _Described.Member(
@@ -145,7 +148,7 @@ def _description(group: ClassicGroup) -> _Described:
             client_id=member.client.client_id,
             client_host=member.client.host,
             member_metadata=member.metadata(group.protocol) if is_stable else b"",
-            member_assignment=member.assignment if is_stable else b"",
+            member_assignment=member.assignment if is_stable or shows_all else b"",
         )
         for member in group.members.values()
     ]

@@ -22,6 +22,7 @@ _Answer = _Topic.Partition
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 #: The first versions that have them.
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_WITH_EPOCHS = 4
 _CONSUMER, _COMMITTED = -1, 1
 
 
@@ -38,9 +39,15 @@ def list_offsets(call: Call, request: wire.ListOffsetsRequest) -> wire.ListOffse
             answer.error_code = _error(call, partition, part, named[asked.name, part.partition_index])
             if partition is not None and not answer.error_code:
                 _find(call, request, partition, part, answer)
+            if call.version < _EPOCHS_FROM:
+                answer.leader_epoch = -1
             parts.append(answer)
         topics.append(_Topic(name=asked.name, partitions=parts))
     return wire.ListOffsetsResponse(topics=topics)
+
+
+#: The first version that says leader epochs.
+_EPOCHS_FROM = 4
 
 
 def _error(call: Call, partition: Partition | None, asked: Any, times: int) -> int:
@@ -66,15 +73,17 @@ def _find(call: Call, request: wire.ListOffsetsRequest, partition: Partition, as
     if call.version == 0:
         answer.old_style_offsets = _several(call, partition, asked, below)
         return
-    log, timestamp = partition.log, asked.timestamp
+    log, timestamp, epoch = partition.log, asked.timestamp, -1
     if timestamp in (LATEST, EARLIEST, EARLIEST_LOCAL):
         answer.offset = below if timestamp == LATEST else log.start
-        answer.leader_epoch = partition.leader_epoch if timestamp == LATEST else log.epoch_of(log.start)
+        epoch = partition.leader_epoch if timestamp == LATEST else log.epoch_of(log.start)
     elif timestamp not in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         found = log.newest() if timestamp == MAX_TIMESTAMP else log.offset_by_time(timestamp)
         if found is not None and found[0] < below:
             answer.offset, answer.timestamp = found
-            answer.leader_epoch = log.epoch_of(found[0])
+            epoch = log.epoch_of(found[0])
+    if call.version >= _WITH_EPOCHS:
+        answer.leader_epoch = epoch
     if partition.high_watermark < partition.log.epochs[-1][1] and timestamp not in (EARLIEST, EARLIEST_LOCAL):
         # A new leader does not know yet how far its followers are.
         answer.error_code = OffsetNotAvailable.ERROR_CODE

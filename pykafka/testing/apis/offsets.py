@@ -28,6 +28,8 @@ _TxnCommit = wire.TxnOffsetCommitRequest
 _TxnCommitted = wire.TxnOffsetCommitResponse
 _Fetch = wire.OffsetFetchRequest
 _Fetched = wire.OffsetFetchResponse
+#: The version that keeps offsets in ZooKeeper, apart from those of all others.
+_IN_ZOOKEEPER = 0
 #: The first versions that name topics by their ids alone.
 _COMMIT_BY_ID, _FETCH_BY_ID, _TXN_COMMIT_BY_ID = 10, 10, 6
 
@@ -52,7 +54,8 @@ def _refusal(
     """Return the error code of one offset; 0: it may be stored."""
     if topic is None:
         return (UnknownTopicId if by_id else UnknownTopicOrPartition).ERROR_CODE
-    if one.partition_index not in range(len(topic.partitions)):
+    path = call.state.groups.settings.path
+    if path.checks_partitions and one.partition_index not in range(len(topic.partitions)):
         return UnknownTopicOrPartition.ERROR_CODE
     if len((one.committed_metadata or "").encode()) > call.state.groups.settings.offset_metadata_max_bytes:
         return OffsetMetadataTooLarge.ERROR_CODE
@@ -74,7 +77,8 @@ def offset_commit(call: Call, request: wire.OffsetCommitRequest) -> wire.OffsetC
     refused = 0
     try:
         check_group(call, request.group_id, may_be_empty=True)
-        call.state.groups.check_commit(request.group_id, commit)
+        if call.version != _IN_ZOOKEEPER:
+            call.state.groups.check_commit(request.group_id, commit)
     except ProtocolClientError as error:
         refused = error.ERROR_CODE
     response = wire.OffsetCommitResponse()
@@ -92,7 +96,8 @@ def offset_commit(call: Call, request: wire.OffsetCommitRequest) -> wire.OffsetC
 
 def _store(call: Call, request: wire.OffsetCommitRequest, topic: Topic, one: _Commit.Topic.Partition) -> None:
     keep_ms = request.retention_time_ms if 2 <= call.version <= 4 and request.retention_time_ms >= 0 else None
-    call.state.offsets.commit(
+    store = call.state.zookeeper_offsets if call.version == _IN_ZOOKEEPER else call.state.offsets
+    store.commit(
         request.group_id,
         topic.name,
         one.partition_index,
@@ -214,6 +219,8 @@ def _of_topic(call: Call, group: str, asked: _Fetch.Group.Topic, *, require_stab
     topic = _topic(call, asked.name, asked.topic_id, by_id=by_id)
     if topic is None:
         return _unknown(asked, UnknownTopicId.ERROR_CODE if by_id else 0)
+    if call.version == _IN_ZOOKEEPER:
+        return _of_zookeeper(call, group, asked)
     result, offsets = _unknown(asked, 0), call.state.offsets
     for one in result.partitions:
         if require_stable and offsets.is_pending(group, topic.name, one.partition_index):
@@ -223,6 +230,19 @@ def _of_topic(call: Call, group: str, asked: _Fetch.Group.Topic, *, require_stab
         if committed is not None:
             one.committed_offset, one.committed_leader_epoch = committed.offset, committed.leader_epoch
             one.metadata = committed.metadata
+        elif call.state.groups.settings.path.refuses_strange_fetch and one.partition_index >= len(topic.partitions):
+            one.error_code = UnknownTopicOrPartition.ERROR_CODE
+    return result
+
+
+def _of_zookeeper(call: Call, group: str, asked: _Fetch.Group.Topic) -> _Fetched.Group.Topic:
+    result = _unknown(asked, 0)
+    for one in result.partitions:
+        committed = call.state.zookeeper_offsets.get(group, asked.name, one.partition_index)
+        if committed is None:
+            one.error_code = UnknownTopicOrPartition.ERROR_CODE
+        else:
+            one.committed_offset = committed.offset  # without its metadata
     return result
 
 

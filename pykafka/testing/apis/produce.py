@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pykafka.exceptions import (
+    InvalidProducerEpoch,
     InvalidRequiredAcks,
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
@@ -51,8 +52,8 @@ def produce(call: Call, request: wire.ProduceRequest) -> wire.ProduceResponse | 
         if any(part.error_code for answer in answers for part in answer.partition_responses):
             raise HungUpError
         return None
-    if request.acks == _ALL:
-        _await_followers(call, request.timeout_ms, written)
+    if request.acks not in (_NONE, 1):
+        _await_followers(call, request, written)
     response = wire.ProduceResponse(responses=answers)
     if call.version >= _FIRST_WITH_LEADERS:
         _name_leaders(call, request, response)
@@ -94,12 +95,12 @@ def _append(
     written: list[_Written],
 ) -> _Answer:
     state, log = call.state, partition.log
-    if request.acks not in (_ALL, _NONE, 1):
+    if request.acks not in (_ALL, _NONE, 1) and not (state.data_path.takes_any_acks and request.acks > 0):
         raise RefusedError(InvalidRequiredAcks.ERROR_CODE, f"acks is {request.acks}")
     if partition.leader != call.node.node_id:
         raise RefusedError(NotLeaderForPartition.ERROR_CODE, "")
     now_ms = state.now_ms()
-    raws = checked(records, topic, Rules(call.version, topic.message_format(state.message_format), now_ms))
+    raws = checked(records, topic, Rules(call.version, topic.message_format(state.data_path.message_format), now_ms))
     if request.acks == _ALL and len(partition.isr) < int(topic.setting("min.insync.replicas")):
         raise RefusedError(
             NotEnoughReplicas.ERROR_CODE,
@@ -109,13 +110,13 @@ def _append(
     known = _check_producers(call, request, partition, raws)
     if known is not None:
         first, end = known.offset, known.offset + raws[0].next_offset - raws[0].base_offset
+        append_time = raws[0].max_timestamp  # brokers say the time of what they have
     else:
         first = log.append(raws, now_ms, partition.leader_epoch, append_time)
         end = log.end
         state.waiters.wake(partition)
-    answer = _Answer(
-        index=partition.index, base_offset=first, log_append_time_ms=append_time, log_start_offset=log.start
-    )
+    time = append_time if known is None else known.time_ms
+    answer = _Answer(index=partition.index, base_offset=first, log_append_time_ms=time, log_start_offset=log.start)
     written.append(_Written(answer, topic, partition, end))
     return answer
 
@@ -127,43 +128,44 @@ def _check_producers(
     if not raws or raws[0].producer_id < 0:
         return None
     raw, state = raws[0], call.state
-    if known := partition.log.producers.duplicate(raw):
+    if known := partition.log.producers.duplicate(raw, state.data_path.remembered):
         return known
     if raw.is_transactional and state.check_transactional is not None:
         code = state.check_transactional(
             partition, request.transactional_id, raw.producer_id, raw.producer_epoch, call.version
         )
         if code:
-            raise RefusedError(code, "")
-    partition.log.producers.check(raw, state.refuses_unknown_producers)
+            is_of_log = code == InvalidProducerEpoch.ERROR_CODE and not state.data_path.verifies
+            raise SequenceError(code, "") if is_of_log else RefusedError(code, "")
+    partition.log.producers.check(raw, state.data_path.refuses_unknown)
     return None
 
 
-def _await_followers(call: Call, timeout_ms: int, written: list[_Written]) -> None:
+def _await_followers(call: Call, request: wire.ProduceRequest, written: list[_Written]) -> None:
     def is_settled(one: _Written) -> bool:
-        return one.partition.high_watermark >= one.end or not _leads(call, one.partition)
+        partition = one.partition
+        if not _leads(call, partition):
+            return True
+        if request.acks == _ALL:
+            return partition.high_watermark >= one.end
+        return sum(partition.copied_by(node) >= one.end for node in partition.isr) >= request.acks
 
     waiting = [one for one in written if not is_settled(one)]
     if not waiting:
         return
-    call.wait(lambda: all(map(is_settled, waiting)), timeout_ms, *(one.partition for one in waiting))
+    call.wait(lambda: all(map(is_settled, waiting)), request.timeout_ms, *(one.partition for one in waiting))
     for one in waiting:
         if not _leads(call, one.partition):
-            _fail(one.answer, NotLeaderForPartition.ERROR_CODE)
+            one.answer.error_code = NotLeaderForPartition.ERROR_CODE
         elif not is_settled(one):
-            _fail(one.answer, RequestTimedOut.ERROR_CODE)
+            one.answer.error_code = RequestTimedOut.ERROR_CODE
         elif len(one.partition.isr) < int(one.topic.setting("min.insync.replicas")):
-            _fail(one.answer, NotEnoughReplicasAfterAppend.ERROR_CODE)
+            one.answer.error_code = NotEnoughReplicasAfterAppend.ERROR_CODE
 
 
 def _leads(call: Call, partition: Partition) -> bool:
     present = call.state.partition(partition.topic, partition.index)
     return present is partition and partition.leader == call.node.node_id
-
-
-def _fail(answer: _Answer, code: int) -> None:
-    answer.error_code = code
-    answer.base_offset = _NO_OFFSET
 
 
 def _name_leaders(call: Call, request: wire.ProduceRequest, response: wire.ProduceResponse) -> None:

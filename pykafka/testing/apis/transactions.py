@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
     GroupCoordinatorNotAvailable,
     InvalidProducerEpoch,
     InvalidRegularExpression,
     InvalidRequest,
-    InvalidTxnState,
     NotCoordinatorForGroup,
     NotLeaderForPartition,
     OperationNotAttempted,
@@ -38,8 +37,6 @@ _FENCED_SINCE = {
 }
 #: The first version of AddPartitionsToTxn that brokers alone send.
 _BATCHED = 4
-#: The first version of AddPartitionsToTxn that knows TRANSACTION_ABORTABLE.
-_KNOWS_ABORTABLE = 5
 #: The first version of EndTxn that raises the epoch (KIP-890).
 _RAISES_EPOCH = 5
 
@@ -97,7 +94,7 @@ def add_partitions_to_txn(call: Call, request: wire.AddPartitionsToTxnRequest) -
     return wire.AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-def _topic_results(topics: _Topics) -> list[wire.AddPartitionsToTxnResponse.TopicResult]:
+def _topic_results(topics: _Topics) -> list[Any]:
     answer = wire.AddPartitionsToTxnResponse
     return [
         answer.TopicResult(
@@ -132,9 +129,10 @@ def _add(
 def _verified(
     call: Call, transactional_id: str, asker: Identity, keys: Iterable[tuple[str, int]]
 ) -> dict[tuple[str, int], int]:
-    missing = TransactionAbortable if call.version >= _KNOWS_ABORTABLE else InvalidTxnState
     transactions = call.state.transactions
-    return {key: missing.ERROR_CODE for key in keys if not transactions.is_in(transactional_id, asker, key)}
+    return {
+        key: TransactionAbortable.ERROR_CODE for key in keys if not transactions.is_in(transactional_id, asker, key)
+    }
 
 
 @api(wire.AddOffsetsToTxnRequest)
@@ -240,7 +238,8 @@ def _producers(call: Call, topic: str, index: int) -> wire.DescribeProducersResp
     answer = wire.DescribeProducersResponse.Topic.Partition
     partition = call.state.partition(topic, index)
     if partition is None:
-        return answer(partition_index=index, error_code=UnknownTopicOrPartition.ERROR_CODE)
+        text = None if topic in call.state.topics else "This server does not host this topic-partition."
+        return answer(partition_index=index, error_code=UnknownTopicOrPartition.ERROR_CODE, error_message=text)
     if partition.leader != call.node.node_id:
         return answer(partition_index=index, error_code=NotLeaderForPartition.ERROR_CODE)
     return answer(partition_index=index, active_producers=_active(partition.log))

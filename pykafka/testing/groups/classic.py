@@ -90,7 +90,12 @@ class ClassicGroup:
     @property
     def state_name(self) -> str:
         """The state, as brokers report it."""
-        return self.state.value
+        return self._settings.path.completing if self.state is GroupState.COMPLETING else self.state.value
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether brokers of this release have forgotten it: it has no members."""
+        return self._settings.path.forgets_empty and self.is_empty
 
     @property
     def is_empty(self) -> bool:
@@ -290,7 +295,6 @@ class ClassicGroup:
         """Begin a rebalance: members learn of it by their heartbeats."""
         if self.state is GroupState.COMPLETING:
             for member in self.members.values():
-                member.assignment = b""
                 if member.syncing is not None:
                     member.keep()
                 self._answer_sync(member, RebalanceInProgress.ERROR_CODE)
@@ -419,11 +423,19 @@ class ClassicGroup:
                 self._remove(self.members[member_id])
         self.rebalance()
 
+    def _await_sync(self, member_id: str, instance_id: str | None) -> None:
+        # Old brokers do not look at generations until the leader has assigned the partitions.
+        if self._settings.path.waits_for_sync and self.state is GroupState.COMPLETING:
+            if self._settings.path.looks_at_members:
+                self.member(member_id, instance_id)
+            raise RebalanceInProgress(f"group {self.name} waits for its leader's assignment")
+
     def heartbeat(self, request: wire.HeartbeatRequest) -> None:
         """Note a member's sign of life.
 
         :raises RebalanceInProgress: the member shall join again
         """
+        self._await_sync(request.member_id, request.group_instance_id)
         member = self._current(request.member_id, request.group_instance_id, request.generation_id)
         if self.state is GroupState.EMPTY:
             raise UnknownMemberId(f"group {self.name} has no members")
@@ -481,6 +493,8 @@ class ClassicGroup:
         """Raise the error that refuses a commit, if one does; a member's commit is a sign of life."""
         if commit.epoch < 0 and self.is_empty:
             return
+        if self._settings.path.waits_for_sync and self.state is GroupState.COMPLETING:
+            raise RebalanceInProgress(f"group {self.name} waits for its leader's assignment")
         if not commit.is_anonymous:
             member = self._current(commit.member_id, commit.instance_id, commit.epoch)
             if self.state is GroupState.COMPLETING and not commit.is_transactional:

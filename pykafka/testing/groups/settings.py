@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pykafka.testing.behaviour import GroupPath
+
 
 class GroupSettings:
     """Brokers' configuration of groups, with Kafka's defaults unless a comment gives a reason. Times are in ms."""
 
     def __init__(self) -> None:
+        #: How the release that is played coordinates groups.
+        self.path = GroupPath()
         #: How long an empty group waits for more members before its first rebalance ends. Brokers have 3000.
         self.initial_rebalance_delay_ms = 100
         #: The session timeouts that classic members may have.
