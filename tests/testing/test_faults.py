@@ -135,7 +135,10 @@ def test_a_held_answer_ends_with_its_broker(cluster: FakeCluster, end: str) -> N
     with connected(cluster) as broker:
         broker.send(METADATA)
         held.await_met()
-        {"stop": lambda: cluster.stop(1), "close": cluster.close, "hang_up": lambda: cluster.hang_up(1)}[end]()
+        if end == "close":
+            cluster.close()
+        else:
+            getattr(cluster, end)(1)
         assert broker.is_cut()
 
 
