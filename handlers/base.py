@@ -182,6 +182,24 @@ class Stream(Protocol):
     def getpeername(self) -> Any: ...
 
 
+class Listener(Protocol):
+    """A place where peers connect. One worker at a time may accept, and any worker may close it."""
+
+    #: Where it listens.
+    address: Address
+
+    def accept(self, timeout: float) -> Stream:
+        """Wait for a connection and return its stream, without Nagle's delay and with keep-alive.
+
+        :param timeout: how long to wait (s)
+        :raises TimeoutError: nobody connected in time
+        :raises OSError: the listener is closed
+        """
+
+    def close(self) -> None:
+        """Stop to listen, and wake the worker that accepts; may be repeated. A forked child only closes its own descriptor."""
+
+
 class Worker(ABC):
     """A thread or greenlet that `Handler.spawn` started. It never keeps the process alive."""
 
@@ -408,6 +426,14 @@ class Handler(ABC):
         :raises TimeoutError: the peer did not answer in time
         :raises ConnectionAbortedError: `wanted` returned False
         :raises OSError: the peer refused, it cannot be reached, or the source address cannot be used
+        """
+
+    @abstractmethod
+    def listen(self, address: Address) -> Listener:
+        """Listen for connections over TCP.
+
+        :param address: where to listen, as `resolve` returns it; port 0 for any free one
+        :raises OSError: the address is in use, or not of this machine
         """
 
     @abstractmethod

@@ -8,8 +8,9 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from pykafka.handlers.base import Address, Handler, Stream
+from pykafka.handlers.base import Address, Handler, Listener, Stream
 from pykafka.handlers.deadline import Deadline
+from pykafka.handlers.listeners import SocketListener
 from pykafka.handlers.lookups import Reverse, is_numeric, look_up
 from pykafka.handlers.patching import of_system
 from pykafka.handlers.streams import WaiterFactory, connect_stream
@@ -71,6 +72,10 @@ class SocketHandler(Handler):
     ) -> Stream:
         """Connect to an address over TCP. As `Handler.connect`."""
         return connect_stream(self, address, Deadline(timeout, wanted), source_address, self._make_waiter)
+
+    def listen(self, address: Address) -> Listener:
+        """Listen for connections over TCP. As `Handler.listen`."""
+        return SocketListener(self, address, self._make_waiter)
 
     def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
         """Speak TLS over a connected stream. As `Handler.wrap_tls`."""

@@ -329,7 +329,7 @@ def connect_stream(
     """
     sock = of_system("socket", "socket")(address.family, socket.SOCK_STREAM)
     try:
-        _prepare(sock)
+        prepare_socket(sock)
         if source_address is not None and source_address != ("", 0):
             sock.bind(source_address)
         _connect(sock, address, deadline, make_waiter)
@@ -340,7 +340,8 @@ def connect_stream(
         raise
 
 
-def _prepare(sock: socket.socket) -> None:
+def prepare_socket(sock: socket.socket) -> None:
+    # Without Nagle's delay, and with keep-alive.
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

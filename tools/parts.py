@@ -30,6 +30,8 @@ CORE = [
         "protocol/test_documented",
     )
 ]
+#: What the fake cluster is held to.
+CORE += ["tests/conformance/test_recorded.py"]
 CORE += ["-m", "not slow"]
 #: What `make test` runs of the core on old releases, each with the groups of its time; the matrix has the rest.
 CORE_OF_ZOOKEEPER, CORE_OF_BROKERS = (
@@ -225,7 +227,7 @@ SEEING_IN = [
 QUICK = [f"tests/{name}" for name in ("unit", "embedded", "property", "contract", "regressions")]
 #: Where a release of Python may make a difference: all of those, the core on a real broker, a job of Spark.
 OTHER_PYTHON = [*QUICK, *CORE[:-2], "tests/spark/test_batch_read.py", "-m", "not slow and not matrix"]
-#: The same for a release that confluent-kafka has no wheels for yet, and so neither the embedded cluster nor librdkafka.
+#: The same for a release that confluent-kafka has no wheels for yet: tests of the embedded cluster have clients of librdkafka.
 NEW_PYTHON = [
     *(
         "tests/contract",

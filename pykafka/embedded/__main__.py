@@ -20,14 +20,14 @@ def main(arguments: Iterable[str] | None = None) -> int:
     for text in options.topic:
         name, _, partitions = text.partition(":")
         topics[name] = int(partitions or 4)
-    # Blocked before librdkafka's threads start, so that none of them takes the signal instead of sigwait().
+    # Blocked before the cluster's threads start, so that none of them takes the signal instead of sigwait().
     awaited = {signal.SIGINT, signal.SIGTERM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
         with EmbeddedCluster(options.brokers, topics) as cluster:
             print(cluster.hosts, flush=True)
             signal.sigwait(awaited)
-    except (ImportError, ValueError, KafkaException) as error:
+    except (ValueError, KafkaException) as error:
         parser.exit(1, f"{parser.prog}: {error}\n")
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -20,6 +20,7 @@ PROMISED = {
     *("Socket", "SockErr", "GaiError", "spawn", "sleep", "now", "time_ms", "breathe", "offload", "awaited", "resolve"),
     *(
         "connect",
+        "listen",
         "name_of",
         "wrap_tls",
         "native",

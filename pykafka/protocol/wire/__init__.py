@@ -55,8 +55,8 @@ _FAMILIES = {
         UpdateFeaturesRequest UpdateFeaturesResponse
     """,
     "config_changes": """
-        IncrementalAlterConfigsRequest IncrementalAlterConfigsResponse ListConfigResourcesRequest
-        ListConfigResourcesResponse
+        AlterConfigsRequest AlterConfigsResponse IncrementalAlterConfigsRequest IncrementalAlterConfigsResponse
+        ListConfigResourcesRequest ListConfigResourcesResponse
     """,
     "configs": "DescribeConfigsRequest DescribeConfigsResponse",
     "consumer_groups": """

@@ -32,6 +32,9 @@ class _TransactionTopic(Struct):
 class AddPartitionsToTxnResponse(Response, api_key=24, versions="0-5", flexible="3+", early="1+"):
     """The result for each partition; of several transactions from version 4 on, which only brokers ask for."""
 
+    PartitionResult = _PartitionResult
+    TopicResult = _TopicResult
+
     class Result(Struct):
         """The results for one transaction."""
 

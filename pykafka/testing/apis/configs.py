@@ -1,0 +1,297 @@
+"""Configurations: DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pykafka.exceptions import (
+    InvalidRequest,
+    ProtocolClientError,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+from pykafka.protocol import wire
+from pykafka.testing.call import Call, api
+from pykafka.testing.configs import (
+    ALL_BROKERS,
+    Change,
+    Entry,
+    Operation,
+    Resource,
+    Source,
+    changed,
+    check,
+    check_level,
+)
+from pykafka.testing.settings import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
+from pykafka.testing.topicnames import check_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pykafka.testing.settings import Setting
+    from pykafka.testing.state import ClusterState
+    from pykafka.testing.topics import Topic
+
+_Described = wire.DescribeConfigsResponse.Resource
+_MALFORMED: Final = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
+    "incompatible broker. See the broker logs for more details."
+)
+
+
+def static_settings(call: Call) -> dict[str, str]:
+    """Return what a broker would have been started with, to be as it is."""
+    state, node = call.state, call.node
+    groups, transactions = state.groups.settings, state.transactions
+    listener = f"PLAINTEXT://{node.host}:{node.port}"
+    settings = {
+        "advertised.listeners": listener,
+        "auto.create.topics.enable": str(state.auto_create).lower(),
+        "broker.id": str(node.node_id),
+        "default.replication.factor": str(state.default_replication),
+        "group.initial.rebalance.delay.ms": str(groups.initial_rebalance_delay_ms),
+        "group.max.session.timeout.ms": str(groups.max_session_timeout_ms),
+        "group.min.session.timeout.ms": str(groups.min_session_timeout_ms),
+        "listeners": listener,
+        "log.dirs": f"/fake/broker-{node.node_id}",
+        "node.id": str(node.node_id),
+        "num.partitions": str(state.default_partitions),
+        "process.roles": "broker",
+        "transaction.max.timeout.ms": str(transactions.max_timeout_ms),
+        "transactional.id.expiration.ms": str(transactions.expiration_ms),
+    }
+    return settings if node.rack is None else {**settings, "broker.rack": node.rack}
+
+
+@api(wire.DescribeConfigsRequest)
+def describe_configs(call: Call, request: wire.DescribeConfigsRequest) -> wire.DescribeConfigsResponse:
+    """Describe the configurations of topics, brokers, loggers, groups and clients' metrics."""
+    return wire.DescribeConfigsResponse(results=[_described(call, request, asked) for asked in request.resources])
+
+
+def _described(
+    call: Call, request: wire.DescribeConfigsRequest, asked: wire.DescribeConfigsRequest.Resource
+) -> _Described:
+    answer = _Described(resource_type=asked.resource_type, resource_name=asked.resource_name, error_message="")
+    try:
+        entries = _entries(call, asked.resource_type, asked.resource_name)
+    except ProtocolClientError as error:
+        answer.error_code, answer.error_message = error.ERROR_CODE, _text(error)
+        return answer
+    keys = asked.configuration_keys
+    answer.configs = [
+        _config(entry, call.version, request.include_synonyms)
+        for entry in entries
+        if not keys or entry.setting.name in keys
+    ]
+    return answer
+
+
+def _text(error: ProtocolClientError) -> str:
+    return str(error.args[0]) if error.args else ""
+
+
+def _config(entry: Entry, version: int, with_synonyms: bool) -> _Described.Config:
+    setting = entry.setting
+    config = _Described.Config(
+        name=setting.name, value=entry.value, read_only=setting.is_read_only, is_sensitive=setting.is_sensitive
+    )
+    if version == 0:
+        config.is_default = entry.source == Source.DEFAULT
+        return config
+    config.config_source = entry.source
+    config.config_type = setting.kind
+    if with_synonyms:
+        config.synonyms = [
+            _Described.Config.Synonym(name=name, value=value, source=source) for name, value, source in entry.synonyms
+        ]
+    return config
+
+
+def _entries(call: Call, kind: int, name: str) -> list[Entry]:
+    configs = call.state.configs
+    if kind == Resource.TOPIC:
+        return configs.of_topic(_topic(call.state, name).configs, str(call.node.node_id), static_settings(call))
+    if kind == Resource.BROKER:
+        if name == ALL_BROKERS:
+            return configs.of_all_brokers()
+        _check_broker(call, name, "Broker id", " or empty string")
+        return configs.of_broker(name, static_settings(call))
+    if kind == Resource.BROKER_LOGGER:
+        _check_broker(call, name, "Broker id", "")
+        return configs.of_loggers(name)
+    if kind == Resource.CLIENT_METRICS:
+        return configs.of_client_metrics(name)
+    if kind == Resource.GROUP:
+        if not name:
+            raise InvalidRequest("Group name must not be empty")
+        return configs.of_group(name, str(call.node.node_id), static_settings(call))
+    raise InvalidRequest(_MALFORMED)
+
+
+def _topic(state: ClusterState, name: str) -> Topic:
+    check_name(name)
+    topic = state.topics.get(name)
+    if topic is None:
+        raise UnknownTopicOrPartition
+    return topic
+
+
+def _check_broker(call: Call, name: str, what: str, or_else: str) -> None:
+    if not name.isdecimal():
+        raise InvalidRequest(f"{what} must be an integer, but it is: {name}")
+    if int(name) != call.node.node_id:
+        raise InvalidRequest(f"Unexpected broker id, expected {call.node.node_id}{or_else}, but received {name}")
+
+
+@api(wire.IncrementalAlterConfigsRequest)
+def incremental_alter_configs(
+    call: Call, request: wire.IncrementalAlterConfigsRequest
+) -> wire.IncrementalAlterConfigsResponse:
+    """Change single values."""
+    responses = []
+    for asked in request.resources:
+        changes = [Change(config.name, config.config_operation, config.value) for config in asked.configs]
+        code, text = _altered(call, asked.resource_type, asked.resource_name, changes, False, request.validate_only)
+        responses.append(
+            wire.IncrementalAlterConfigsResponse.Result(
+                error_code=code,
+                error_message=text,
+                resource_type=asked.resource_type,
+                resource_name=asked.resource_name,
+            )
+        )
+    return wire.IncrementalAlterConfigsResponse(responses=responses)
+
+
+@api(wire.AlterConfigsRequest)
+def alter_configs(call: Call, request: wire.AlterConfigsRequest) -> wire.AlterConfigsResponse:
+    """Replace all values of resources."""
+    responses = []
+    for asked in request.resources:
+        changes = [Change(config.name, Operation.SET, config.value) for config in asked.configs]
+        code, text = _altered(call, asked.resource_type, asked.resource_name, changes, True, request.validate_only)
+        responses.append(
+            wire.AlterConfigsResponse.Result(
+                error_code=code,
+                error_message=text,
+                resource_type=asked.resource_type,
+                resource_name=asked.resource_name,
+            )
+        )
+    return wire.AlterConfigsResponse(responses=responses)
+
+
+def _altered(
+    call: Call, kind: int, name: str, changes: Sequence[Change], replaces: bool, is_trial: bool
+) -> tuple[int, str | None]:
+    try:
+        if kind == Resource.BROKER_LOGGER:
+            _alter_loggers(call, name, changes, is_trial)
+        else:
+            values = _values(call, kind, name, changes)
+            _check_changes(kind, changes)
+            settings, what = _SETTINGS[Resource(kind)]
+            after = changed({} if replaces else values, settings, changes)
+            check(after, settings, what)
+            if not is_trial:
+                values.clear()
+                values.update(after)
+                _after_change(call.state, kind, name)
+    except ProtocolClientError as error:
+        return error.ERROR_CODE, _text(error) or None
+    return 0, None
+
+
+#: The settings of each kind, and what the kind is called in the text about one that is not known; None: that is no error.
+_SETTINGS: Final[dict[Resource, tuple[dict[str, Setting], str | None]]] = {
+    Resource.TOPIC: (TOPIC_SETTINGS, "topic"),
+    Resource.BROKER: (BROKER_SETTINGS, None),
+    Resource.CLIENT_METRICS: (CLIENT_METRICS_SETTINGS, "client metrics"),
+    Resource.GROUP: (GROUP_SETTINGS, "group"),
+}
+
+
+def _values(call: Call, kind: int, name: str, changes: Sequence[Change]) -> dict[str, str]:
+    # What was set for a resource: the dict itself.
+    configs = call.state.configs
+    if kind == Resource.TOPIC:
+        check_name(name)
+        topic = call.state.topics.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
+        return topic.configs
+    if kind == Resource.BROKER:
+        if name != ALL_BROKERS:
+            _check_broker(call, name, "Node id", "")
+        return configs.brokers.setdefault(name, {})
+    if kind == Resource.CLIENT_METRICS and name:
+        return configs.client_metrics.setdefault(name, {})
+    if kind == Resource.GROUP and name:
+        return configs.groups.setdefault(name, {})
+    raise InvalidRequest(_MALFORMED)
+
+
+def _check_changes(kind: int, changes: Sequence[Change]) -> None:
+    if kind != Resource.BROKER:
+        return
+    fixed = [
+        change.name
+        for change in changes
+        if change.name in BROKER_SETTINGS and BROKER_SETTINGS[change.name].is_read_only
+    ]
+    if fixed:
+        raise InvalidRequest(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+
+
+def _after_change(state: ClusterState, kind: int, name: str) -> None:
+    # What has no values left is not listed.
+    configs = state.configs
+    if kind == Resource.GROUP and not configs.groups[name]:
+        del configs.groups[name]
+    if kind == Resource.CLIENT_METRICS and not configs.client_metrics[name]:
+        del configs.client_metrics[name]
+    if kind == Resource.TOPIC:
+        state.waiters.wake(*state.topics[name].partitions)
+
+
+def _alter_loggers(call: Call, name: str, changes: Sequence[Change], is_trial: bool) -> None:
+    _check_broker(call, name, "Node id", "")
+    for change in changes:
+        check_level(name, change)
+    if is_trial:
+        return
+    levels = call.state.configs.loggers.setdefault(name, {})
+    for change in changes:
+        if change.operation == Operation.SET and change.value is not None:
+            levels[change.name] = change.value
+        else:
+            levels.pop(change.name, None)
+
+
+@api(wire.ListConfigResourcesRequest)
+def list_config_resources(call: Call, request: wire.ListConfigResourcesRequest) -> wire.ListConfigResourcesResponse:
+    """List what has a configuration; in version 0, subscriptions to clients' metrics alone."""
+    wanted = list(request.resource_types) if call.version else [Resource.CLIENT_METRICS]
+    names = _resources(call.state)
+    if any(kind not in names for kind in wanted):
+        return wire.ListConfigResourcesResponse(error_code=UnsupportedVersion.ERROR_CODE)
+    listed = [
+        wire.ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)
+        for kind in names
+        if not wanted or kind in wanted
+        for name in names[kind]
+    ]
+    return wire.ListConfigResourcesResponse(config_resources=listed)
+
+
+def _resources(state: ClusterState) -> dict[int, list[str]]:
+    brokers = [str(node.node_id) for node in state.nodes.values() if node.is_up]
+    return {
+        Resource.GROUP: list(state.configs.groups),
+        Resource.CLIENT_METRICS: list(state.configs.client_metrics),
+        Resource.BROKER_LOGGER: brokers,
+        Resource.BROKER: brokers,
+        Resource.TOPIC: list(state.topics),
+    }

@@ -1,0 +1,98 @@
+"""ConsumerGroupHeartbeat and ConsumerGroupDescribe (KIP-848)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from pykafka.exceptions import GroupIdNotFound, ProtocolClientError, UnsupportedVersion
+from pykafka.protocol import wire
+from pykafka.testing.apis.coordinators import check_group, message_of
+from pykafka.testing.apis.groups import ALL_OPERATIONS, client_of
+from pykafka.testing.call import Call, api
+from pykafka.testing.groups.consumer_group import ConsumerGroup, by_topic
+
+if TYPE_CHECKING:
+    from pykafka.testing.groups.consumer_member import ConsumerMember, Key
+
+_Described = wire.ConsumerGroupDescribeResponse.Group
+_Assignment = _Described.Member.Assignment
+
+
+def _check_on(call: Call) -> None:
+    if not call.state.groups.settings.path.next_generation:
+        raise UnsupportedVersion("the consumer protocol is off: group.version is 0")
+
+
+@api(wire.ConsumerGroupHeartbeatRequest)
+def consumer_group_heartbeat(
+    call: Call, request: wire.ConsumerGroupHeartbeatRequest
+) -> wire.ConsumerGroupHeartbeatResponse:
+    """Take in, keep or let go a member, and say what it may read."""
+    try:
+        _check_on(call)
+        check_group(call, request.group_id)
+        return call.state.groups.consumer_heartbeat(request, client_of(call))
+    except ProtocolClientError as error:
+        return wire.ConsumerGroupHeartbeatResponse(error_code=error.ERROR_CODE, error_message=message_of(error))
+
+
+@api(wire.ConsumerGroupDescribeRequest)
+def consumer_group_describe(
+    call: Call, request: wire.ConsumerGroupDescribeRequest
+) -> wire.ConsumerGroupDescribeResponse:
+    """Describe groups of the consumer protocol; others do not exist for this API."""
+    described = []
+    for name in request.group_ids:
+        try:
+            _check_on(call)
+            check_group(call, name)
+            group = call.state.groups.consumer(name)
+            if group is None:
+                other = call.state.groups.get(name)
+                raise GroupIdNotFound(f"Group {name} {'not found' if other is None else 'is not a consumer group'}.")
+            one = _description(call, group)
+            if request.include_authorized_operations:
+                one.authorized_operations = ALL_OPERATIONS
+        except ProtocolClientError as error:
+            one = _Described(error_code=error.ERROR_CODE, error_message=message_of(error), group_id=name)
+        described.append(one)
+    return wire.ConsumerGroupDescribeResponse(groups=described)
+
+
+def _description(call: Call, group: ConsumerGroup) -> _Described:
+    return _Described(
+        group_id=group.name,
+        group_state=group.state_name,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.assignor,
+        members=[_member(call, group, member) for member in group.members.values()],
+    )
+
+
+def _member(call: Call, group: ConsumerGroup, member: ConsumerMember) -> _Described.Member:
+    return _Described.Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client.client_id,
+        client_host=member.client.host,
+        subscribed_topic_names=sorted(member.topics),
+        subscribed_topic_regex="" if member.pattern is None else member.pattern.text,
+        assignment=_assignment(call, member.assigned),
+        target_assignment=_assignment(call, group.target.get(member.member_id, ())),
+        member_type=1 if member.classic is None else 0,
+    )
+
+
+def _assignment(call: Call, keys: Collection[Key]) -> _Assignment:
+    topics = call.state.topic_ids
+    return _Assignment(
+        topic_partitions=[
+            _Assignment.TopicPartitions(topic_id=id_, topic_name=topics[id_].name, partitions=indexes)
+            for id_, indexes in by_topic(keys).items()
+            if id_ in topics
+        ]
+    )

@@ -1,0 +1,73 @@
+"""FindCoordinator: which broker coordinates a group or a transactional id; and the check that a request came to it."""
+
+from __future__ import annotations
+
+from pykafka.exceptions import (
+    GroupCoordinatorNotAvailable,
+    InvalidGroupId,
+    InvalidRequest,
+    NotCoordinatorForGroup,
+    ProtocolClientError,
+)
+from pykafka.protocol import wire
+from pykafka.testing.call import Call, api
+
+#: By key_type; the share coordinator has the state of share groups (KIP-932).
+KINDS = {0: "group", 1: "transaction", 2: "share"}
+_Found = wire.FindCoordinatorResponse.Coordinator
+
+
+@api(wire.FindCoordinatorRequest)
+def find_coordinator(call: Call, request: wire.FindCoordinatorRequest) -> wire.FindCoordinatorResponse:
+    """Say which brokers coordinate what the keys name."""
+    if call.version >= 4:
+        found = [_coordinator(call, request.key_type, key) for key in request.coordinator_keys]
+        return wire.FindCoordinatorResponse(coordinators=found)
+    one = _coordinator(call, request.key_type, request.key)
+    return wire.FindCoordinatorResponse(
+        error_code=one.error_code, error_message=one.error_message, node_id=one.node_id, host=one.host, port=one.port
+    )
+
+
+def _coordinator(call: Call, key_type: int, key: str) -> _Found:
+    kind = KINDS.get(key_type)
+    if kind is None or (kind == "share" and (call.version < 6 or key.count(":") < 2)):
+        return _failed(key, InvalidRequest, "The coordinator type or its key is not valid.")
+    node = call.state.coordinator(kind, key)
+    if node is None:
+        return _failed(key, GroupCoordinatorNotAvailable, "The coordinator is not available.")
+    return _Found(key=key, node_id=node.node_id, host=node.host, port=node.port, error_message="")
+
+
+def _failed(key: str, error: type[ProtocolClientError], message: str) -> _Found:
+    return _Found(key=key, error_code=error.ERROR_CODE, error_message=message, node_id=-1, host="", port=-1)
+
+
+def check_coordinator(call: Call, kind: str, key: str) -> None:
+    """Raise the error of a request that did not come to the coordinator of its key.
+
+    :param kind: "group", "transaction" or "share"
+    :param key: the group's name, or the transactional id
+    :raises NotCoordinatorForGroup: another broker is it
+    :raises GroupCoordinatorNotAvailable: no broker is it
+    """
+    node = call.state.coordinator(kind, key)
+    if node is None:
+        raise GroupCoordinatorNotAvailable(f"no broker coordinates {kind} {key}")
+    if node is not call.node:
+        raise NotCoordinatorForGroup(f"broker {node.node_id} coordinates {kind} {key}")
+
+
+def check_group(call: Call, name: str, *, may_be_empty: bool = False) -> None:
+    """Raise the error of a request for a group with a bad name, or one that this broker does not coordinate.
+
+    :param may_be_empty: whether the name may be "", as OffsetCommit and OffsetFetch allow
+    """
+    if not name and not may_be_empty:
+        raise InvalidGroupId("The configured group id is invalid.")
+    check_coordinator(call, "group", name)
+
+
+def message_of(error: ProtocolClientError) -> str:
+    """Return what a broker says with an error's code."""
+    return " ".join(map(str, error.args))

@@ -1,0 +1,120 @@
+"""Metadata: brokers, topics and leaders; it creates topics if it may."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import UUID
+
+from pykafka.exceptions import (
+    InvalidReplicationFactor,
+    InvalidRequest,
+    InvalidTopic,
+    LeaderNotAvailable,
+    ReplicaNotAvailable,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from pykafka.protocol import wire
+from pykafka.testing.call import Call, api
+from pykafka.testing.state import ClusterState
+from pykafka.testing.topics import INTERNAL_TOPICS, Partition, Topic
+
+_Listed = wire.MetadataResponse.Topic
+_NO_ID = UUID(int=0)
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+#: Without an authorizer, everybody may do everything: the bits of Kafka's operations on a topic, and on the cluster.
+TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+#: The first versions that ask for topics by id, and that may forbid to create them.
+_WITH_IDS, _WITH_CHOICE = 12, 4
+
+
+@api(wire.MetadataRequest)
+def metadata(call: Call, request: wire.MetadataRequest) -> wire.MetadataResponse:
+    """Say which brokers there are, and who leads which partition."""
+    state = call.state
+    if request.topics is None or (not request.topics and call.version == 0):
+        topics = [_described(call, topic) for topic in state.topics.values()]
+    else:
+        topics = [_named(call, request, asked) for asked in request.topics]
+    if request.include_topic_authorized_operations:
+        for topic in topics:
+            if not topic.error_code:
+                topic.topic_authorized_operations = TOPIC_OPERATIONS
+    brokers = [
+        wire.MetadataResponse.Broker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+        for node in state.nodes.values()
+        if node.is_up
+    ]
+    response = wire.MetadataResponse(
+        brokers=brokers, cluster_id=state.cluster_id, controller_id=state.controller_id, topics=topics
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response
+
+
+def _named(call: Call, request: wire.MetadataRequest, asked: Any) -> _Listed:
+    state = call.state
+    if asked.name is None or asked.topic_id != _NO_ID:
+        return _by_id(call, asked)
+    topic = state.topics.get(asked.name)
+    if topic is not None:
+        return _described(call, topic)
+    may_create = request.allow_auto_topic_creation or call.version < _WITH_CHOICE
+    code = _create(state, asked.name, may_create)
+    return _Listed(error_code=code, name=asked.name, is_internal=asked.name in INTERNAL_TOPICS)
+
+
+def _by_id(call: Call, asked: Any) -> _Listed:
+    if call.version < _WITH_IDS or asked.topic_id == _NO_ID:
+        return _Listed(error_code=InvalidRequest.ERROR_CODE, name=asked.name or "", topic_id=asked.topic_id)
+    topic = call.state.topic_ids.get(asked.topic_id)
+    if topic is None:
+        return _Listed(error_code=UnknownTopicId.ERROR_CODE, name=None, topic_id=asked.topic_id)
+    return _described(call, topic)
+
+
+def check_name(name: str) -> bool:
+    """Return whether a topic can have this name."""
+    return _LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
+
+
+def _create(state: ClusterState, name: str, may_create: bool) -> int:
+    # Brokers have the controller create it, and do not know it yet when they answer: the client asks again.
+    if not check_name(name) and (may_create or state.admin_path.looks_at_names):
+        return InvalidTopic.ERROR_CODE
+    if may_create and state.auto_create and name not in INTERNAL_TOPICS:
+        if state.default_replication > sum(node.is_up for node in state.nodes.values()):
+            return InvalidReplicationFactor.ERROR_CODE
+        state.add_topic(name, state.place(state.default_partitions, state.default_replication))
+    return UnknownTopicOrPartition.ERROR_CODE
+
+
+def _described(call: Call, topic: Topic) -> _Listed:
+    partitions = [_partition(call, partition) for partition in topic.partitions]
+    return _Listed(name=topic.name, topic_id=topic.id, is_internal=topic.is_internal, partitions=partitions)
+
+
+def _partition(call: Call, partition: Partition) -> _Listed.Partition:
+    state = call.state
+    offline = [node for node in partition.replicas if not state.is_up(node)]
+    described = _Listed.Partition(
+        partition_index=partition.index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        offline_replicas=offline,
+    )
+    if not state.is_up(partition.leader):
+        described.error_code = LeaderNotAvailable.ERROR_CODE
+        if not state.keeps_leaders:
+            described.leader_id = -1
+    elif offline and call.version == 0:
+        # This version has no brokers that are down, not even as replicas.
+        described.error_code = ReplicaNotAvailable.ERROR_CODE
+        described.replica_nodes = [node for node in partition.replicas if node not in offline]
+        described.isr_nodes = [node for node in partition.isr if node not in offline]
+    return described

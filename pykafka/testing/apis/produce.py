@@ -1,0 +1,187 @@
+"""Produce: records of clients are checked, get their offsets, and are acknowledged."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pykafka.exceptions import (
+    InvalidProducerEpoch,
+    InvalidRequiredAcks,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeaderForPartition,
+    RequestTimedOut,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from pykafka.protocol import wire
+from pykafka.protocol.records import RawBatch
+from pykafka.testing.call import Call, HungUpError, api
+from pykafka.testing.incoming import RefusedError, Rules, checked
+from pykafka.testing.producers import SequencedBatch, SequenceError
+from pykafka.testing.topics import Partition, Topic
+
+_Topic = wire.ProduceResponse.Topic
+_Answer = _Topic.Partition
+#: From which version on topics have ids, and answers say who leads.
+_FIRST_WITH_IDS = 13
+_FIRST_WITH_LEADERS = 10
+_ALL, _NONE = -1, 0
+_NO_OFFSET = -1
+
+
+class _Written(NamedTuple):
+    # What waits for its followers: the answer, the partition, the offset behind the records.
+    answer: _Answer
+    topic: Topic
+    partition: Partition
+    end: int
+
+
+@api(wire.ProduceRequest)
+def produce(call: Call, request: wire.ProduceRequest) -> wire.ProduceResponse | None:
+    """Write records; with acks -1, wait until all replicas in sync have them."""
+    written: list[_Written] = []
+    answers: list[_Topic] = []
+    for asked in request.topic_data:
+        topic = call.state.topic(asked.topic_id if call.version >= _FIRST_WITH_IDS else asked.name)
+        parts = [_write(call, request, topic, part, written) for part in asked.partition_data]
+        answers.append(_Topic(name=asked.name, topic_id=asked.topic_id, partition_responses=parts))
+    if request.acks == _NONE:
+        # There is no answer that could have an error: brokers hang up, so that the client asks who leads.
+        if any(part.error_code for answer in answers for part in answer.partition_responses):
+            raise HungUpError
+        return None
+    if request.acks not in (_NONE, 1):
+        _await_followers(call, request, written)
+    response = wire.ProduceResponse(responses=answers)
+    if call.version >= _FIRST_WITH_LEADERS:
+        _name_leaders(call, request, response)
+    return response
+
+
+def _write(
+    call: Call, request: wire.ProduceRequest, topic: Topic | None, asked: Any, written: list[_Written]
+) -> _Answer:
+    partition = None
+    if topic is not None and 0 <= asked.index < len(topic.partitions):
+        partition = topic.partitions[asked.index]
+    if topic is None or partition is None:
+        unknown_id = topic is None and call.version >= _FIRST_WITH_IDS
+        code = UnknownTopicId.ERROR_CODE if unknown_id else UnknownTopicOrPartition.ERROR_CODE
+        return _Answer(index=asked.index, error_code=code, base_offset=_NO_OFFSET)
+    try:
+        return _append(call, request, topic, partition, asked.records, written)
+    except (RefusedError, SequenceError) as error:
+        blamed = error.records if isinstance(error, RefusedError) else ()
+        return _Answer(
+            index=asked.index,
+            error_code=error.code,
+            base_offset=_NO_OFFSET,
+            error_message=str(error) or None,
+            log_start_offset=partition.log.start if isinstance(error, SequenceError) else -1,
+            record_errors=[
+                _Answer.RecordError(batch_index=index, batch_index_error_message=text) for index, text in blamed
+            ],
+        )
+
+
+def _append(
+    call: Call,
+    request: wire.ProduceRequest,
+    topic: Topic,
+    partition: Partition,
+    records: Any,
+    written: list[_Written],
+) -> _Answer:
+    state, log = call.state, partition.log
+    if request.acks not in (_ALL, _NONE, 1) and not (state.data_path.takes_any_acks and request.acks > 0):
+        raise RefusedError(InvalidRequiredAcks.ERROR_CODE, f"acks is {request.acks}")
+    if partition.leader != call.node.node_id:
+        raise RefusedError(NotLeaderForPartition.ERROR_CODE, "")
+    now_ms = state.now_ms()
+    raws = checked(records, topic, Rules(call.version, topic.message_format(state.data_path.message_format), now_ms))
+    if request.acks == _ALL and len(partition.isr) < int(topic.setting("min.insync.replicas")):
+        raise RefusedError(
+            NotEnoughReplicas.ERROR_CODE,
+            f"{len(partition.isr)} replicas are in sync; min.insync.replicas is {topic.setting('min.insync.replicas')}",
+        )
+    append_time = now_ms if topic.setting("message.timestamp.type") == "LogAppendTime" else -1
+    known = _check_producers(call, request, partition, raws)
+    if known is not None:
+        first, end = known.offset, known.offset + raws[0].next_offset - raws[0].base_offset
+        append_time = raws[0].max_timestamp  # brokers say the time of what they have
+    else:
+        first = log.append(raws, now_ms, partition.leader_epoch, append_time)
+        end = log.end
+        state.waiters.wake(partition)
+    time = append_time if known is None else known.time_ms
+    answer = _Answer(index=partition.index, base_offset=first, log_append_time_ms=time, log_start_offset=log.start)
+    written.append(_Written(answer, topic, partition, end))
+    return answer
+
+
+def _check_producers(
+    call: Call, request: wire.ProduceRequest, partition: Partition, raws: list[RawBatch]
+) -> SequencedBatch | None:
+    # Only formats from 2 on have producers, and of these there is one batch in a request.
+    if not raws or raws[0].producer_id < 0:
+        return None
+    raw, state = raws[0], call.state
+    if known := partition.log.producers.duplicate(raw, state.data_path.remembered):
+        return known
+    if raw.is_transactional and state.check_transactional is not None:
+        code = state.check_transactional(
+            partition, request.transactional_id, raw.producer_id, raw.producer_epoch, call.version
+        )
+        if code:
+            is_of_log = code == InvalidProducerEpoch.ERROR_CODE and not state.data_path.verifies
+            raise SequenceError(code, "") if is_of_log else RefusedError(code, "")
+    partition.log.producers.check(raw, state.data_path.refuses_unknown)
+    return None
+
+
+def _await_followers(call: Call, request: wire.ProduceRequest, written: list[_Written]) -> None:
+    def is_settled(one: _Written) -> bool:
+        partition = one.partition
+        if not _leads(call, partition):
+            return True
+        if request.acks == _ALL:
+            return partition.high_watermark >= one.end
+        return sum(partition.copied_by(node) >= one.end for node in partition.isr) >= request.acks
+
+    waiting = [one for one in written if not is_settled(one)]
+    if not waiting:
+        return
+    call.wait(lambda: all(map(is_settled, waiting)), request.timeout_ms, *(one.partition for one in waiting))
+    for one in waiting:
+        if not _leads(call, one.partition):
+            one.answer.error_code = NotLeaderForPartition.ERROR_CODE
+        elif not is_settled(one):
+            one.answer.error_code = RequestTimedOut.ERROR_CODE
+        elif len(one.partition.isr) < int(one.topic.setting("min.insync.replicas")):
+            one.answer.error_code = NotEnoughReplicasAfterAppend.ERROR_CODE
+
+
+def _leads(call: Call, partition: Partition) -> bool:
+    present = call.state.partition(partition.topic, partition.index)
+    return present is partition and partition.leader == call.node.node_id
+
+
+def _name_leaders(call: Call, request: wire.ProduceRequest, response: wire.ProduceResponse) -> None:
+    state = call.state
+    leaders: set[int] = set()
+    for asked, topic in zip(request.topic_data, response.responses, strict=True):
+        for answer in topic.partition_responses:
+            if answer.error_code != NotLeaderForPartition.ERROR_CODE:
+                continue
+            key = asked.topic_id if call.version >= _FIRST_WITH_IDS else asked.name
+            partition = state.partition(key, answer.index)
+            if partition is not None:
+                answer.current_leader = _Answer.Leader(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+                leaders.add(partition.leader)
+    response.node_endpoints = [
+        wire.ProduceResponse.Node(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+        for node in state.nodes.values()
+        if node.node_id in leaders and node.is_up
+    ]

@@ -1,0 +1,112 @@
+"""`Broker`: one broker of a fake cluster: a port, and the connections that clients have to it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pykafka.testing.peer import Peer
+
+if TYPE_CHECKING:
+    from pykafka.handlers.base import Listener, Stream, Worker
+    from pykafka.testing.faults import Faults
+    from pykafka.testing.state import ClusterState, Node
+
+log = logging.getLogger(__name__)
+
+#: How long a worker waits at most for the next connection (s), before it waits again.
+_ACCEPT_S = 3600.0
+#: How long workers may take to end (s): they wait for nothing by then.
+_JOIN_S = 10.0
+
+
+class Broker:
+    """One broker. Its methods are called by the holder of the state's lock, unless they say otherwise.
+
+    :param state: of the cluster
+    :param faults: what goes wrong
+    :param node: what it is, to others
+    """
+
+    def __init__(self, state: ClusterState, faults: Faults, node: Node) -> None:
+        self.state = state
+        self.faults = faults
+        self.node = node
+        self.peers: set[Peer] = set()
+        self._listener: Listener | None = None
+        self._workers: list[Worker] = []
+
+    def __repr__(self) -> str:
+        return f"<Broker {self.node}>"
+
+    def start(self) -> None:
+        """Listen, at the port of the time before if there was one.
+
+        :raises OSError: that port was taken meanwhile
+        """
+        if self._listener is not None:
+            return
+        node, handler = self.node, self.state.handler
+        self._listener = listener = handler.listen(handler.resolve(node.host, node.port)[0])
+        node.port = listener.address.sockaddr[1]
+        node.epoch += 1
+        self._spawn(self._accept, listener)
+
+    def _spawn(self, target: Callable[..., object], *arguments: object) -> None:
+        self._workers = [worker for worker in self._workers if worker.is_alive()]
+        name = f"pykafka-fake-broker-{self.node.node_id}"
+        self._workers.append(self.state.handler.spawn(target, *arguments, name=name))
+
+    def stop(self) -> None:
+        """Close the port and all connections; the caller may join the workers after it has released the lock.
+
+        The others do not notice: `node.is_up` stays as it is.
+        """
+        if self._listener is None:
+            return
+        self._listener.close()
+        self._listener = None
+        self.cut()
+
+    def cut(self) -> None:
+        """Close all connections."""
+        for peer in self.peers:
+            peer.close()
+
+    def forget(self) -> None:
+        """Close this process's descriptors of port and connections, in a forked child: the parent goes on with them."""
+        for closable in (self._listener, *(peer.stream for peer in self.peers)):
+            if closable is not None:
+                closable.close()
+
+    def join(self) -> None:
+        """Wait until the workers of a stopped broker have ended; the caller does not hold the lock."""
+        for worker in list(self._workers):
+            worker.join(_JOIN_S)
+        self._workers.clear()
+
+    def _accept(self, listener: Listener) -> None:
+        while True:
+            try:
+                stream = listener.accept(_ACCEPT_S)
+            except TimeoutError:
+                continue
+            except OSError as error:
+                log.debug("%r accepts no more: %s", self, error)
+                return
+            self._take(listener, stream)
+
+    def _take(self, listener: Listener, stream: Stream) -> None:
+        with self.state.lock:
+            if self._listener is not listener:
+                stream.close()
+                return
+            peer = Peer(self.state, self.faults, self.node, stream, self._spawn)
+            self.peers.add(peer)
+            self._spawn(self._serve, peer)
+
+    def _serve(self, peer: Peer) -> None:
+        peer.serve()
+        with self.state.lock:
+            self.peers.discard(peer)

@@ -1,0 +1,130 @@
+"""`Call`: one request that a fake broker answers, and `api`, which registers what answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from pykafka.protocol.schema import Request, Response
+
+if TYPE_CHECKING:
+    from pykafka.testing.state import ClusterState, Node
+
+R = TypeVar("R", bound=Response)
+
+
+class HungUpError(Exception):
+    """Ends a connection without an answer: the client has left, the broker stops, or the request cannot be read."""
+
+
+class Session:
+    """What brokers know of one connection; a key of `Waiters`, which the end of the connection wakes."""
+
+    def __init__(self) -> None:
+        #: Whether the connection has ended, or shall end.
+        self.is_closed = False
+        #: Who has logged in; Kafka calls those who did not so.
+        self.principal = "User:ANONYMOUS"
+        #: What APIs keep for this connection, such as a login under way.
+        self.kept: dict[str, Any] = {}
+
+
+class Call:
+    """One request, for the function that answers it. That function holds the lock of the cluster's state.
+
+    :param state: what all brokers of the cluster know
+    :param node: the broker that was asked
+    :param session: the connection
+    :param request: as decoded
+    :param version: of the request
+    :param client_id: as the client calls itself
+    """
+
+    __slots__ = (
+        "client_id",
+        "delay_ms",
+        "is_cut_short",
+        "node",
+        "request",
+        "session",
+        "state",
+        "throttle_ms",
+        "version",
+    )
+
+    def __init__(
+        self,
+        state: ClusterState,
+        node: Node,
+        session: Session,
+        request: Request[Any],
+        version: int,
+        client_id: str | None,
+    ) -> None:
+        self.state = state
+        self.node = node
+        self.session = session
+        self.request = request
+        self.version = version
+        self.client_id = client_id
+        #: For how long the client shall not ask again (ms); an answer with such a field says so.
+        self.throttle_ms = 0
+        #: How much later the answer is sent (ms); the next request is read meanwhile, as on a long line.
+        self.delay_ms = 0
+        #: Whether the connection ends in the middle of the answer.
+        self.is_cut_short = False
+
+    def wait(self, ready: Callable[[], bool], timeout_ms: int, *keys: Hashable) -> bool:
+        """Wait until something is so, and return whether it is; the lock is free during the wait.
+
+        :param ready: asked at the start, at the end, and each time that one of the keys is woken (`state.waiters.wake`)
+        :param timeout_ms: how long (ms)
+        :param keys: what the answer depends on, such as a partition or ("group", name)
+        :raises HungUpError: the broker stopped, or the connection was cut
+        """
+        session = self.session
+        until_ms = self.state.waiters.now_ms() + timeout_ms
+        done = self.state.waiters.wait(lambda: session.is_closed or ready(), until_ms, session, *keys)
+        if session.is_closed:
+            raise HungUpError
+        return done
+
+
+#: Answers a request; None sends no answer.
+Answer = Callable[[Call, Any], Response | None]
+
+
+class Api(NamedTuple):
+    """An API that fake brokers have.
+
+    :param request: the class of its requests
+    :param versions: those that they speak
+    :param answer: what answers
+    """
+
+    request: type[Request[Any]]
+    versions: range
+    answer: Answer
+
+
+#: By the API's key. Each module of `pykafka.testing.apis` adds its own.
+APIS: dict[int, Api] = {}
+
+
+def api(
+    request: type[Request[R]], lowest: int | None = None, highest: int | None = None
+) -> Callable[[Callable[[Call, Any], R | None]], Callable[[Call, Any], R | None]]:
+    """Register a function as the answer to an API.
+
+    :param request: the class of its requests
+    :param lowest: the lowest version that it answers; None: of the class
+    :param highest: the highest one; None: of the class
+    """
+    first = request.min_version if lowest is None else lowest
+    last = request.max_version if highest is None else highest
+
+    def register(answer: Callable[[Call, Any], R | None]) -> Callable[[Call, Any], R | None]:
+        APIS[request.api_key] = Api(request, range(first, last + 1), answer)
+        return answer
+
+    return register

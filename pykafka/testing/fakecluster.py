@@ -1,0 +1,562 @@
+"""`FakeCluster`: a Kafka cluster in Python, in this process, which a test can make misbehave."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+import pykafka.testing.apis  # noqa: F401  (registers them)
+from pykafka.exceptions import KafkaException
+from pykafka.handlers import ThreadingHandler
+from pykafka.handlers.base import Handler, Worker, process_number
+from pykafka.testing.behaviour import admin_path, data_path, group_path
+from pykafka.testing.broker import Broker
+from pykafka.testing.call import APIS
+from pykafka.testing.faults import (
+    PLACES,
+    Cut,
+    Failure,
+    Fault,
+    Faults,
+    Hold,
+    OnAnswer,
+    OnRequest,
+    Received,
+    Throttle,
+    When,
+)
+from pykafka.testing.names import ApiName, ErrorName, api_key, error_code
+from pykafka.testing.outdated import Outdated
+from pykafka.testing.overlays import Follower, Followers, TopicErrors
+from pykafka.testing.releases import NEWEST, Release, release
+from pykafka.testing.replicas import NO_LEADER, Replicas
+from pykafka.testing.state import ClusterState, Node
+from pykafka.testing.topics import Partition, Topic
+
+#: How long the timekeeper may take to end (s).
+_JOIN_S = 10.0
+
+
+def spoken(played: Release) -> dict[int, range]:
+    """Return what brokers of a release speak, as far as the fake cluster has it."""
+    found = {}
+    for key, versions in played.versions.items():
+        known = APIS.get(key)
+        if known is not None:
+            both = range(max(versions[0], known.versions[0]), min(versions[-1], known.versions[-1]) + 1)
+            if both:
+                found[key] = both
+    return found
+
+
+class FakeClusterError(KafkaException):
+    """Raised when a fake cluster cannot do something: it is closed, or has no such topic, partition or replica."""
+
+
+class FakeCluster:
+    """A Kafka cluster of brokers in Python, on ports of 127.0.0.1.
+
+        with FakeCluster(brokers=3, topics={"orders": 4}) as cluster:
+            client = KafkaClient(hosts=cluster.hosts)
+
+    Brokers are numbered from 1. It keeps all in memory. An API is given by name ("Produce"), number or request class; an
+    error by Kafka's name ("NOT_LEADER_OR_FOLLOWER"), its code, or the exception class of `pykafka.exceptions`.
+
+    :param brokers: how many
+    :param topics: topics to create, with their numbers of partitions
+    :param racks: the rack of each broker, the first broker's first; they repeat if there are fewer
+    :param as_version: the release that the brokers play, "0.8.2" to "4.4": what they speak, and how they answer
+    :param default_partitions: of topics that requests for metadata create
+    :param versions: the lowest and the highest version of some APIs, by API; None for an API that brokers do not have
+    :param handler: the concurrency of its workers; None: threads
+    """
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        topics: Mapping[str, int] | None = None,
+        *,
+        racks: Sequence[str] = (),
+        as_version: str = NEWEST.name,
+        default_partitions: int = 4,
+        versions: Mapping[ApiName, tuple[int, int] | None] | None = None,
+        handler: Handler | None = None,
+    ) -> None:
+        if brokers < 1:
+            raise ValueError(f"brokers is {brokers}: a cluster has at least one")
+        self._state = state = ClusterState(handler or ThreadingHandler())
+        state.cluster_id = str(state.new_uuid())
+        state.release = release(as_version)
+        state.versions = spoken(state.release)
+        state.data_path = data_path(state.release.numbers)
+        state.admin_path = admin_path(state.release.numbers)
+        state.groups.settings.path = path = group_path(state.release.numbers)
+        if not path.next_generation:
+            state.features.levels["group.version"] = 0
+        state.default_partitions = default_partitions
+        self._faults = Faults(state)
+        self._replicas = Replicas(state)
+        self._outdated = Outdated(state)
+        self._topic_errors = TopicErrors()
+        self._followers = Followers()
+        self._faults.overlays += [self._outdated.apply, self._topic_errors.apply, self._followers.apply]
+        self._brokers: dict[int, Broker] = {}
+        for number in range(1, brokers + 1):
+            rack = racks[(number - 1) % len(racks)] if racks else None
+            state.nodes[number] = node = Node(number, rack)
+            self._brokers[number] = Broker(state, self._faults, node)
+        self._pid = process_number()
+        self._timekeepers: list[Worker] = []
+        # A cluster that is dropped ends, too. Only close() may wait, so another worker ends it then.
+        self._dropped = weakref.finalize(self, _end_dropped, state, self._brokers, self._timekeepers, self._pid)
+        self._dropped.atexit = False
+        try:
+            with state.lock:
+                for broker in self._brokers.values():
+                    broker.start()
+                    broker.node.is_up = True
+            for api, span in (versions or {}).items():
+                self.set_versions(api, *(span or (-1, -1)))
+            for name, partitions in (topics or {}).items():
+                self.create_topic(name, partitions)
+            self._timekeepers.append(state.handler.spawn(state.waiters.keep_time, name="pykafka-fake-timekeeper"))
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> FakeCluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<FakeCluster {'closed' if self.is_closed else self.hosts}>"
+
+    @property
+    def hosts(self) -> str:
+        """Where the brokers listen: `host:port,host:port`, in the order of their numbers."""
+        return ",".join(f"{node.host}:{node.port}" for node in self._state.nodes.values())
+
+    @property
+    def broker_ids(self) -> list[int]:
+        """The numbers of the brokers."""
+        return list(self._state.nodes)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        return not self._dropped.alive
+
+    def close(self) -> None:
+        """Stop all brokers, and forget their data; a second call does nothing. A forked child only drops its references."""
+        if self._dropped.detach() is not None:
+            _end(self._state, self._brokers, self._timekeepers, self._pid)
+
+    @contextmanager
+    def _locked(self) -> Iterator[ClusterState]:
+        """Hold the lock of the state.
+
+        :raises FakeClusterError: it is closed, or belongs to the parent of this process
+        """
+        if self.is_closed or self._pid != process_number():
+            raise FakeClusterError("the cluster is closed, or was started by the parent of this process: start another")
+        with self._state.lock:
+            yield self._state
+
+    def _broker(self, number: int) -> Broker:
+        if number not in self._brokers:
+            raise ValueError(f"there is no broker {number}: they are numbered 1 to {len(self._brokers)}")
+        return self._brokers[number]
+
+    def _partition(self, topic: str, index: int) -> Partition:
+        found = self._state.topics.get(topic)
+        if found is None or not 0 <= index < len(found.partitions):
+            raise FakeClusterError(f"there is no partition {index} of topic {topic!r}: create it first")
+        return found.partitions[index]
+
+    # Topics and partitions
+
+    def create_topic(self, name: str, partitions: int = 4, replication_factor: int = 1) -> None:
+        """Create a topic; its partitions are led by one broker after another.
+
+        :raises FakeClusterError: it exists already
+        """
+        if partitions < 1:
+            raise ValueError(f"partitions is {partitions}: a topic has at least one")
+        if not 1 <= replication_factor <= len(self._brokers):
+            raise ValueError(f"replication_factor is {replication_factor}: there are {len(self._brokers)} brokers")
+        with self._locked() as state:
+            if name in state.topics:
+                raise FakeClusterError(f"cannot create topic {name!r}: it exists already")
+            nodes = list(state.nodes)
+            replicas = [
+                [nodes[(index + offset) % len(nodes)] for offset in range(replication_factor)]
+                for index in range(partitions)
+            ]
+            topic = Topic(name, state.new_uuid(), replicas)
+            state.topics[name] = topic
+            state.topic_ids[topic.id] = topic
+
+    def records(self, topic: str, partition: int | None = None) -> list[Any]:
+        """Return what a topic has, committed or not: one partition after another, in the order of offsets.
+
+        :param partition: of one partition alone; None: of all
+        """
+        with self._locked() as state:
+            found = state.topics.get(topic)
+            if found is None:
+                raise FakeClusterError(f"there is no topic {topic!r}")
+            chosen = found.partitions if partition is None else [self._partition(topic, partition)]
+            return [record for one in chosen for record in one.log.records()]
+
+    def has_topic(self, name: str) -> bool:
+        """Return whether a topic exists."""
+        with self._locked() as state:
+            return name in state.topics
+
+    def set_topic_error(self, name: str, error: ErrorName) -> None:
+        """Let the metadata have an error for one topic, until it is set to "NONE"."""
+        with self._locked():
+            self._topic_errors.codes[name] = error_code(error)
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        """Return the number of the broker that leads a partition; None if it has no leader."""
+        with self._locked():
+            leader = self._partition(topic, partition).leader
+            return None if leader == NO_LEADER else leader
+
+    def set_leader(self, topic: str, partition: int, broker: int | None) -> None:
+        """Move the leadership of a partition, in a new epoch.
+
+        If the broker lags (`lag`, or it was stopped), this is an unclean election: the records that it lacks are lost. A
+        broker without a replica gets one.
+
+        :param broker: the number of the new leader; None leaves the partition without a leader
+        """
+        node_id = NO_LEADER if broker is None else self._broker(broker).node.node_id
+        with self._locked():
+            self._replicas.elect(self._partition(topic, partition), node_id)
+
+    def truncate(self, topic: str, partition: int, offset: int) -> None:
+        """Lose the records of a partition from an offset on, as by an unclean election: the leader stays, in a new epoch."""
+        with self._locked():
+            self._replicas.truncate(self._partition(topic, partition), offset)
+
+    def delete_before(self, topic: str, partition: int, offset: int) -> None:
+        """Delete the records of a partition before an offset, as retention does."""
+        with self._locked() as state:
+            found = self._partition(topic, partition)
+            found.log.delete_before(offset)
+            state.waiters.wake(found)
+
+    def lag(self, topic: str, partition: int, broker: int, *, in_sync: bool = False) -> None:
+        """Let a follower copy nothing from now on, until `catch_up`.
+
+        :param in_sync: True: it stays in sync, so consumers see no further record, and acks=all waits; False: it is out of
+            sync at once
+        """
+        self._broker(broker)
+        with self._locked():
+            found = self._partition(topic, partition)
+            if broker not in found.replicas or broker == found.leader:
+                raise FakeClusterError(
+                    f"broker {broker} is no follower of {topic}-{partition}: {found.replicas} have it"
+                )
+            self._replicas.hold_back(found, broker, in_sync=in_sync)
+
+    def catch_up(self, topic: str, partition: int, broker: int) -> None:
+        """Let a follower that lags copy what it lacks, at once."""
+        self._broker(broker)
+        with self._locked():
+            self._replicas.let_go(self._partition(topic, partition), broker)
+
+    def set_follower(self, topic: str, partition: int, broker: int) -> None:
+        """Let the leader of a partition send consumers to a follower (KIP-392), which becomes a replica if it was none."""
+        self._broker(broker)
+        with self._locked():
+            self._replicas.add(self._partition(topic, partition), broker)
+            self._followers.of[topic, partition] = Follower(broker)
+
+    def set_follower_watermarks(self, topic: str, partition: int, low: int = -1, high: int = -1) -> None:
+        """Set the range of offsets that the follower of `set_follower` serves; -1: the leader's bound."""
+        with self._locked():
+            found = self._followers.of.get((topic, partition))
+            if found is None:
+                raise FakeClusterError(f"{topic}-{partition} has no preferred follower: call set_follower first")
+            self._followers.of[topic, partition] = Follower(found.broker, low, high)
+
+    # Brokers
+
+    def stop(self, broker: int, *, noticed: bool = True) -> None:
+        """Close the port and the connections of a broker; its data stays.
+
+        :param noticed: True: its partitions are led by others that are in sync, if there are any, and metadata leaves it
+            out; False: nothing of that, as in the first seconds after a crash
+        """
+        found = self._broker(broker)
+        with self._locked() as state:
+            found.stop()
+            if noticed and found.node.is_up:
+                found.node.is_up = False
+                if state.controller_id == broker:
+                    state.controller_id = next((node.node_id for node in state.nodes.values() if node.is_up), broker)
+                self._replicas.on_stop(broker)
+
+    def start(self, broker: int) -> None:
+        """Open the port of a broker again, at the same number; it copies what it lacks, and leads what had no leader."""
+        found = self._broker(broker)
+        with self._locked():
+            found.start()
+            if not found.node.is_up:
+                found.node.is_up = True
+                self._replicas.on_start(broker)
+
+    def pause(self, broker: int) -> None:
+        """Let a broker answer nothing until `resume`, as in a long garbage collection: it still accepts connections."""
+        found = self._broker(broker)
+        with self._locked():
+            self._faults.paused.add(found.node.node_id)
+
+    def resume(self, broker: int) -> None:
+        """Let a paused broker answer."""
+        found = self._broker(broker)
+        with self._locked() as state:
+            self._faults.paused.discard(found.node.node_id)
+            state.waiters.wake(found.node)
+
+    def hang_up(self, broker: int) -> None:
+        """Cut all connections of a broker, which goes on to accept others."""
+        found = self._broker(broker)
+        with self._locked():
+            found.cut()
+
+    def isolate(self, broker: int) -> None:
+        """Cut a broker off from the controller until `rejoin`: its metadata stays as it is now, with old leaders and epochs."""
+        found = self._broker(broker)
+        with self._locked():
+            self._outdated.freeze(found.node.node_id)
+
+    def rejoin(self, broker: int) -> None:
+        """Let an isolated broker know the cluster as it is."""
+        found = self._broker(broker)
+        with self._locked():
+            self._outdated.thaw(found.node.node_id)
+
+    def set_rack(self, broker: int, rack: str | None) -> None:
+        """Set the rack of a broker (KIP-36)."""
+        found = self._broker(broker)
+        with self._locked():
+            found.node.rack = rack
+
+    def set_coordinator(self, key: str, broker: int, kind: str = "group") -> None:
+        """Set the coordinator of a group or transactional id; that of before refuses requests for it then.
+
+        :param key: the group's name, or the transactional id
+        :param kind: "group", "transaction" or "share"
+        """
+        if kind not in ("group", "transaction", "share"):
+            raise ValueError(f'kind is {kind!r}: "group", "transaction" or "share"')
+        found = self._broker(broker)
+        with self._locked() as state:
+            state.coordinators[kind, key] = found.node.node_id
+
+    def set_versions(self, api: ApiName, lowest: int, highest: int) -> None:
+        """Limit the versions of an API that brokers speak and list; -1, -1 removes the API.
+
+        :raises ValueError: the fake brokers speak none of them
+        """
+        key = api_key(api)
+        with self._locked() as state:
+            if (lowest, highest) == (-1, -1):
+                state.versions.pop(key, None)
+                return
+            known = APIS[key].versions if key in APIS else range(0)
+            limited = range(max(lowest, known.start), min(highest + 1, known.stop))
+            if not limited:
+                spoken = f"{known[0]} to {known[-1]}" if known else "none"
+                raise ValueError(f"cannot limit {api} to {lowest}..{highest}: fake brokers speak {spoken}")
+            state.versions[key] = limited
+
+    def advance(self, seconds: float) -> None:
+        """Move the cluster's clock forward (s): what is due by then happens now, such as the end of a silent member."""
+        with self._locked() as state:
+            state.waiters.advance(int(seconds * 1000))
+
+    # Faults
+
+    def fail(
+        self,
+        api: ApiName,
+        error: ErrorName,
+        times: int = 1,
+        broker: int | None = None,
+        when: When | None = None,
+        latency_ms: int = 0,
+    ) -> Fault:
+        """Let the next requests of an API fail: they are not carried out, and their answers have an error.
+
+        :param error: which; "NONE" lets a request pass, before those that are set up to fail later
+        :param times: how many requests
+        :param broker: at this one alone; None: at all
+        :param when: for which requests; None: for all
+        :param latency_ms: how much later they are answered (ms)
+        """
+        return self._outcome(Failure, api, broker, when, times, code=error_code(error), latency_ms=latency_ms)
+
+    def cut(
+        self,
+        api: ApiName,
+        place: str = "before",
+        times: int = 1,
+        broker: int | None = None,
+        when: When | None = None,
+        latency_ms: int = 0,
+    ) -> Fault:
+        """Let connections end at the next requests of an API.
+
+        :param place: "before" the request is carried out, in the "middle" of its answer, or "after" it is carried out, without
+            an answer
+        :param latency_ms: how much later that happens (ms)
+        """
+        if place not in PLACES:
+            raise ValueError(f"place is {place!r}: one of {', '.join(PLACES)}")
+        return self._outcome(Cut, api, broker, when, times, place=place, latency_ms=latency_ms)
+
+    def _outcome(
+        self, kind: Any, api: ApiName, broker: int | None, when: When | None, times: int, **more: Any
+    ) -> Fault:
+        if times < 1:
+            raise ValueError(f"times is {times}: at least one request")
+        fault: Fault = self._made(kind, api, broker, when, times, **more)
+        with self._locked():
+            self._faults.outcomes.append(fault)
+        return fault
+
+    def _made(self, kind: Any, api: ApiName, broker: int | None, *arguments: Any, **more: Any) -> Any:
+        if broker is not None:
+            self._broker(broker)
+        return kind(self._state, api_key(api), broker, *arguments, **more)
+
+    def hold(self, api: ApiName, broker: int | None = None, when: When | None = None) -> Hold:
+        """Let the answers of an API wait until `release` of what this returns; the requests are carried out before.
+
+        with cluster.hold("Produce") as held:
+            producer.produce("orders", b"one")
+            held.await_met()
+        """
+        fault: Hold = self._made(Hold, api, broker, when)
+        with self._locked():
+            self._faults.conditions.append(fault)
+        return fault
+
+    def throttle(self, api: ApiName, milliseconds: int, broker: int | None = None, times: int | None = None) -> Fault:
+        """Let brokers read nothing from a connection for a time after each answer of an API (KIP-219), which says so.
+
+        :param milliseconds: for how long (ms)
+        :param times: how many requests; None: until `end` of what this returns
+        """
+        if milliseconds < 1:
+            raise ValueError(f"milliseconds is {milliseconds}: at least 1")
+        fault: Fault = self._made(Throttle, api, broker, None, times, milliseconds=milliseconds)
+        with self._locked():
+            self._faults.conditions.append(fault)
+        return fault
+
+    def latency(self, broker: int, milliseconds: int) -> None:
+        """Let the answers of a broker arrive later (ms); 0 ends that. As on a long line, requests may follow each other."""
+        found = self._broker(broker)
+        if milliseconds < 0:
+            raise ValueError(f"a latency of {milliseconds} ms is not possible")
+        with self._locked():
+            self._faults.latencies[found.node.node_id] = milliseconds
+
+    def pending(self, api: ApiName) -> list[Fault]:
+        """Return what `fail` and `cut` have set up for requests of an API that have not come yet."""
+        key = api_key(api)
+        with self._locked():
+            return [fault for fault in self._faults.outcomes if fault.key == key and fault.left]
+
+    def clear_faults(self, api: ApiName | None = None) -> None:
+        """End what `fail`, `cut`, `hold` and `throttle` have set up, of one API or of all."""
+        key = None if api is None else api_key(api)
+        with self._locked():
+            faults = [one for one in (*self._faults.outcomes, *self._faults.conditions) if key in (None, one.key)]
+        for fault in faults:
+            if isinstance(fault, Hold):
+                fault.release()
+            else:
+                fault.end()
+
+    def on_request(self, fn: OnRequest) -> Callable[[], None]:
+        """Call a function with each request (`Call`) before it is carried out, by the worker of its connection.
+
+        :param fn: if it returns a response, the client gets that, and the request is not carried out; it may use the cluster
+        :return: call it to end this
+        """
+        return self._hook(self._faults.on_request, fn)
+
+    def on_answer(self, fn: OnAnswer) -> Callable[[], None]:
+        """Call a function with each request and its response before that is sent, by the worker of the connection.
+
+        :param fn: if it returns a response, the client gets that one; it may use the cluster
+        :return: call it to end this
+        """
+        return self._hook(self._faults.on_answer, fn)
+
+    def _hook(self, hooks: list[Any], fn: Any) -> Callable[[], None]:
+        with self._locked() as state:
+            hooks.append(fn)
+        lock = state.lock
+
+        def end() -> None:
+            with lock:
+                if fn in hooks:
+                    hooks.remove(fn)
+
+        return end
+
+    # What was received
+
+    def track_requests(self) -> None:
+        """Start to record requests; drop those recorded before."""
+        with self._locked():
+            self._faults.received = []
+
+    def untrack_requests(self) -> None:
+        """Stop to record requests, and drop those recorded."""
+        with self._locked():
+            self._faults.received = None
+
+    def requests(self, api: ApiName | None = None) -> list[Received]:
+        """Return the requests since `track_requests`, in the order of their arrival; those of one API if it is given."""
+        key = None if api is None else api_key(api)
+        with self._locked():
+            return [one for one in self._faults.received or () if key in (None, one.api_key)]
+
+
+def _end(state: ClusterState, brokers: dict[int, Broker], timekeepers: list[Worker], pid: int) -> None:
+    if pid != process_number():
+        # The lock may be one that a worker of the parent held.
+        for broker in brokers.values():
+            broker.forget()
+        return
+    with state.lock:
+        for broker in brokers.values():
+            broker.stop()
+        state.waiters.close()
+    for broker in brokers.values():
+        broker.join()
+    for timekeeper in timekeepers:
+        timekeeper.join(_JOIN_S)
+
+
+def _end_dropped(state: ClusterState, brokers: dict[int, Broker], timekeepers: list[Worker], pid: int) -> None:
+    """End a cluster from a finalizer, which may run while its worker holds the lock: so it never waits."""
+    if pid == process_number():
+        state.handler.spawn(_end, state, brokers, timekeepers, pid, name="pykafka-fake-end")

@@ -1,0 +1,1 @@
+"""The groups of a fake cluster: one engine for each protocol."""

@@ -1,0 +1,231 @@
+"""`Groups`: all groups of a cluster, whatever their protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
+
+from pykafka.exceptions import (
+    GroupIdNotFound,
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    NonEmptyGroup,
+    UnknownMemberId,
+)
+from pykafka.protocol import wire
+from pykafka.testing.groups import migration
+from pykafka.testing.groups.classic import ClassicGroup
+from pykafka.testing.groups.consumer_group import ConsumerGroup
+from pykafka.testing.groups.held import Client, Held
+from pykafka.testing.groups.settings import GroupSettings
+
+if TYPE_CHECKING:
+    from pykafka.testing.groups.commit import Commit
+    from pykafka.testing.offsets import Offsets
+    from pykafka.testing.topics import Topic
+    from pykafka.testing.waiters import Waiters
+
+
+class Group(Protocol):
+    """What groups of all protocols have."""
+
+    name: str
+    #: As ListGroups reports it: "classic", "consumer".
+    type: str
+    protocol_type: str
+    #: Since when it has had no members, if it has none (ms since 1970).
+    empty_since_ms: int
+
+    @property
+    def state_name(self) -> str:
+        """The state, as brokers report it."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+        ...
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Return whether a member reads a topic."""
+        ...
+
+    def check_commit(self, commit: Commit) -> None:
+        """Raise the error that refuses a commit, if one does."""
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> None:
+        """Raise the error that refuses to report offsets, if one does."""
+
+    def close(self) -> None:
+        """End all timers: the group is deleted, or becomes one of another protocol."""
+
+
+class Groups:
+    """The groups of a cluster. Its methods raise the error that brokers answer with.
+
+    :param waiters: of the cluster
+    :param topics: of the cluster, by name
+    :param offsets: of all groups
+    :param new_id: makes ids of members
+    """
+
+    def __init__(
+        self, waiters: Waiters, topics: dict[str, Topic], offsets: Offsets, new_id: Callable[[], UUID]
+    ) -> None:
+        self._waiters = waiters
+        self._topics = topics
+        self._offsets = offsets
+        self._new_id = new_id
+        self.settings = GroupSettings()
+        self._groups: dict[str, Group] = {}
+        self._expires = False
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(list(self._groups.values()))
+
+    def get(self, name: str) -> Group | None:
+        """Return a group, if there is one of that name."""
+        return self._groups.get(name)
+
+    def classic(self, name: str) -> ClassicGroup | None:
+        """Return a group of the classic protocol."""
+        group = self._groups.get(name)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def consumer(self, name: str) -> ConsumerGroup | None:
+        """Return a group of the consumer protocol (KIP-848)."""
+        group = self._groups.get(name)
+        return group if isinstance(group, ConsumerGroup) else None
+
+    def put(self, group: Group) -> None:
+        """Take a group in, instead of one of the same name."""
+        before = self._groups.get(group.name)
+        if before is not None:
+            before.close()
+        self._groups[group.name] = group
+        if not self._expires:
+            self._expires = True
+            self._waiters.after(self.settings.retention_check_interval_ms, self._expire)
+
+    def _new_classic(self, name: str) -> ClassicGroup:
+        group = ClassicGroup(name, self._waiters, self.settings, self._new_id)
+        self.put(group)
+        return group
+
+    def _new_consumer(self, name: str) -> ConsumerGroup:
+        group = ConsumerGroup(name, self._waiters, self.settings, self._topics, self._new_id)
+        self.put(group)
+        return group
+
+    # -- members of the classic protocol, in groups of both --
+
+    def join(self, request: wire.JoinGroupRequest, client: Client) -> Held[wire.JoinGroupResponse]:
+        """Take a member in, or let one take part in a rebalance."""
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ClassicGroup):
+            return group.join(request, client)
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            held = migration.ClassicMembers(group, self._new_id).join(request, client)
+            self._downgrade(request.group_id)
+            return held
+        if group is not None and not group.is_empty:
+            raise InconsistentGroupProtocol(f"group {group.name} has another protocol")
+        if request.member_id:
+            raise UnknownMemberId(f"there is no group {request.group_id}")
+        return self._new_classic(request.group_id).join(request, client)
+
+    def sync(self, request: wire.SyncGroupRequest) -> Held[wire.SyncGroupResponse]:
+        """Answer with a member's assignment."""
+        return self._for_classic(request.group_id).sync(request)
+
+    def heartbeat(self, request: wire.HeartbeatRequest) -> None:
+        """Note the sign of life of a member of the classic protocol."""
+        self._for_classic(request.group_id).heartbeat(request)
+
+    def leave(self, group: str, member_id: str, instance_id: str | None) -> None:
+        """Let a member of the classic protocol go."""
+        self._for_classic(group).leave(member_id, instance_id)
+        self._downgrade(group)
+
+    def _for_classic(self, name: str) -> ClassicGroup | migration.ClassicMembers:
+        group = self._groups.get(name)
+        if isinstance(group, ClassicGroup):
+            return group
+        if isinstance(group, ConsumerGroup):
+            return migration.ClassicMembers(group, self._new_id)
+        raise UnknownMemberId(f"there is no group {name}")
+
+    # -- members of the consumer protocol --
+
+    def consumer_heartbeat(
+        self, request: wire.ConsumerGroupHeartbeatRequest, client: Client
+    ) -> wire.ConsumerGroupHeartbeatResponse:
+        """Take in, keep or let go a member of the consumer protocol, and return what it may read."""
+        ConsumerGroup.check(request, client.version)
+        group = self._groups.get(request.group_id)
+        if not isinstance(group, ConsumerGroup):
+            if request.member_epoch != 0 or (group is not None and not isinstance(group, ClassicGroup)):
+                raise GroupIdNotFound(f"Group {request.group_id} not found.")
+            if group is None or group.is_empty:
+                group = self._new_consumer(request.group_id)
+            else:
+                migration.check_upgrade(group, self.settings)
+                upgraded = self._new_consumer(group.name)
+                migration.upgrade(group, upgraded)
+                group = upgraded
+            group.on_removed = lambda: self._downgrade(request.group_id)
+        answer = group.heartbeat(request, client)
+        self._downgrade(request.group_id)
+        return answer
+
+    def _downgrade(self, name: str) -> None:
+        group = self._groups.get(name)
+        if isinstance(group, ConsumerGroup) and migration.may_downgrade(group, self.settings):
+            migration.downgrade(group, self._new_classic(name))
+
+    # -- offsets --
+
+    def check_commit(self, name: str, commit: Commit) -> None:
+        """Raise the error that refuses a commit, if one does. Who is no member makes the group exist."""
+        group = self._groups.get(name)
+        if group is None:
+            if commit.epoch >= 0:
+                if commit.version >= 9 and not commit.is_transactional:
+                    raise GroupIdNotFound(f"Group {name} not found.")
+                raise IllegalGeneration(f"there is no group {name}")
+            group = self._new_classic(name)
+        group.check_commit(commit)
+
+    def for_offset_delete(self, name: str) -> Group:
+        """Return the group whose offsets shall be deleted, if its members say what they read."""
+        group = self._groups.get(name)
+        if group is None:
+            raise GroupIdNotFound(f"Group {name} not found.")
+        if not group.is_empty and group.protocol_type != "consumer":
+            raise NonEmptyGroup(f"The group {name} is not empty.")
+        return group
+
+    def delete(self, name: str) -> None:
+        """Delete a group without members, and its offsets."""
+        group = self._groups.get(name)
+        if group is None:
+            raise GroupIdNotFound(f"Group {name} not found.")
+        if not group.is_empty:
+            raise NonEmptyGroup(f"The group {name} is not empty.")
+        self._delete(group)
+
+    def _delete(self, group: Group) -> None:
+        group.close()
+        del self._groups[group.name]
+        self._offsets.delete_group(group.name)
+
+    def _expire(self) -> None:
+        """Forget old offsets, and empty groups that have none."""
+        pending = set(self._offsets.pending_groups())
+        for group in self:
+            if group.is_empty:
+                self._offsets.expire(group.name, group.empty_since_ms, self.settings.offsets_retention_ms)
+                if not self._offsets.of_group(group.name) and group.name not in pending:
+                    self._delete(group)
+        self._waiters.after(self.settings.retention_check_interval_ms, self._expire)

@@ -1,0 +1,34 @@
+"""`GroupSettings`: what the configuration of brokers says about groups."""
+
+from __future__ import annotations
+
+from pykafka.testing.behaviour import GroupPath
+
+
+class GroupSettings:
+    """Brokers' configuration of groups, with Kafka's defaults unless a comment gives a reason. Times are in ms."""
+
+    def __init__(self) -> None:
+        #: How the release that is played coordinates groups.
+        self.path = GroupPath()
+        #: How long an empty group waits for more members before its first rebalance ends. Brokers have 3000.
+        self.initial_rebalance_delay_ms = 100
+        #: The session timeouts that classic members may have.
+        self.min_session_timeout_ms = 6_000
+        self.max_session_timeout_ms = 1_800_000
+        #: How long a classic member that has joined for the first time is kept without its group's rebalance.
+        self.new_member_join_timeout_ms = 300_000
+        #: The most members that a group may have.
+        self.max_size = 2**31 - 1
+        #: Members by KIP-848 get these from the broker.
+        self.consumer_session_timeout_ms = 45_000
+        self.consumer_heartbeat_interval_ms = 5_000
+        #: "bidirectional", "upgrade", "downgrade" or "disabled": between the classic protocol and KIP-848.
+        self.migration_policy = "bidirectional"
+        #: Whether a commit may name an epoch before the member's present one, since which it has the partition (KIP-1251).
+        self.has_assignment_epochs = True
+        #: How long offsets are kept after their group has become empty, and how often brokers look.
+        self.offsets_retention_ms = 7 * 24 * 3600 * 1000
+        self.retention_check_interval_ms = 600_000
+        #: The longest metadata of a committed offset (bytes).
+        self.offset_metadata_max_bytes = 4096

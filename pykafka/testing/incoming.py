@@ -1,0 +1,170 @@
+"""`checked`: whether a broker takes the records of a Produce request, and in which batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from crc32c import crc32c
+
+from pykafka.exceptions import (
+    CodecNotAvailableError,
+    InvalidMessageError,
+    InvalidRecord,
+    InvalidTimestamp,
+    MessageSizeTooLarge,
+    UnsupportedCompressionType,
+    UnsupportedForMessageFormat,
+)
+from pykafka.protocol.records import RawBatch, scan
+from pykafka.testing.batches import converted, recompressed
+from pykafka.utils.compression import NAMES, ZSTD
+
+if TYPE_CHECKING:
+    from pykafka.protocol.message import Message
+    from pykafka.testing.topics import Topic
+
+_CHECKED_FROM = 21
+_FIRST_WITH_BATCHES = 3
+_FIRST_WITH_ZSTD = 7
+_FOREVER = 2**63 - 1
+#: What the setting compression.type may be beside "producer".
+_CODECS = {name: codec for codec, name in NAMES.items()} | {"uncompressed": 0}
+
+
+class RefusedError(Exception):
+    """Records that a broker does not write.
+
+    :param code: Kafka's error code
+    :param message: the text for the client
+    :param records: index and text of each record that is to blame (KIP-467)
+    """
+
+    def __init__(self, code: int, message: str, records: tuple[tuple[int, str], ...] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.records = records
+
+
+class Rules(NamedTuple):
+    """What the records have to comply with.
+
+    :param version: of the Produce request
+    :param magic: the message format of the log
+    :param now_ms: the time (ms)
+    """
+
+    version: int
+    magic: int
+    now_ms: int
+
+
+def checked(records: Any, topic: Topic, rules: Rules) -> list[RawBatch]:
+    """Return the batches of a Produce request, in the message format of the log.
+
+    :param records: bytes, or None
+    :param topic: where they go
+    :param rules: what they have to comply with
+    :raises RefusedError: the broker does not take them
+    """
+    try:
+        raws, cut_off = scan(records) if records is not None else ([], 0)
+        if cut_off and not raws:
+            raise RefusedError(InvalidMessageError.ERROR_CODE, "the records are cut off")
+        if rules.version >= _FIRST_WITH_BATCHES:
+            _check_version(raws, rules)
+        limit = int(topic.setting("max.message.bytes"))
+        for raw in raws:
+            _check_batch(raw, topic, rules, limit)
+        return list(_in_format(raws, topic, rules.magic))
+    except (InvalidMessageError, CodecNotAvailableError) as error:
+        raise RefusedError(InvalidMessageError.ERROR_CODE, str(error)) from error
+
+
+def _check_version(raws: list[RawBatch], rules: Rules) -> None:
+    if len(raws) != 1 or raws[0].magic != 2:
+        found = ", ".join(f"format {raw.magic}" for raw in raws) or "nothing"
+        text = f"Produce {rules.version} takes exactly one batch of format 2 for a partition, and got {found}"
+        raise RefusedError(InvalidRecord.ERROR_CODE, text)
+    if raws[0].codec == ZSTD and rules.version < _FIRST_WITH_ZSTD:
+        raise RefusedError(
+            UnsupportedCompressionType.ERROR_CODE, f"Produce {rules.version} does not take records compressed by zstd"
+        )
+
+
+def _check_batch(raw: RawBatch, topic: Topic, rules: Rules, limit: int) -> None:
+    if raw.magic == 2:
+        if raw.is_control:
+            raise RefusedError(InvalidRecord.ERROR_CODE, "clients do not write control batches")
+        if raw.count <= 0 or raw.count != raw.next_offset - raw.base_offset:
+            raise RefusedError(
+                InvalidRecord.ERROR_CODE,
+                f"a batch says {raw.count} records, and {raw.next_offset - raw.base_offset} offsets",
+            )
+        if crc32c(raw.data[_CHECKED_FROM:]) != raw.crc:
+            raise RefusedError(InvalidMessageError.ERROR_CODE, "the checksum of a batch is wrong")
+    else:
+        for _ in _messages(raw):  # which checks all checksums
+            pass
+    if raw.size > limit:
+        raise RefusedError(
+            MessageSizeTooLarge.ERROR_CODE,
+            f"a batch of {raw.size} bytes: topic {topic.name} takes {limit} (max.message.bytes)",
+        )
+    if "compact" in topic.setting("cleanup.policy"):
+        _check_keys(raw, topic)
+    if raw.magic > 0 and topic.setting("message.timestamp.type") == "CreateTime":
+        _check_time(raw, topic, rules)
+
+
+def _messages(raw: RawBatch) -> Iterator[Message]:
+    reader = raw.open()
+    while (message := reader.next()) is not None:
+        yield message
+
+
+def _check_keys(raw: RawBatch, topic: Topic) -> None:
+    text = f"Compacted topic cannot accept message without key in topic partition {topic.name}."
+    without = tuple((index, text) for index, message in enumerate(_messages(raw)) if message.partition_key is None)
+    if without:
+        raise RefusedError(InvalidRecord.ERROR_CODE, "One or more records have been rejected", without)
+
+
+def _check_time(raw: RawBatch, topic: Topic, rules: Rules) -> None:
+    if raw.timestamp_type:
+        raise RefusedError(InvalidTimestamp.ERROR_CODE, "clients do not write batches with append time")
+    latest = rules.now_ms + int(topic.setting("message.timestamp.after.max.ms"))
+    before = int(topic.setting("message.timestamp.before.max.ms"))
+    if raw.max_timestamp <= latest and before == _FOREVER:
+        return
+    earliest = rules.now_ms - before
+    wrong = tuple(
+        (index, f"Timestamp {message.timestamp} of message with offset {index} is out of range [{earliest}, {latest}]")
+        for index, message in enumerate(_messages(raw))
+        if not earliest <= message._timestamp <= latest and message._timestamp >= 0
+    )
+    if wrong:
+        raise RefusedError(InvalidTimestamp.ERROR_CODE, "One or more records have been rejected", wrong)
+
+
+def _in_format(raws: list[RawBatch], topic: Topic, magic: int) -> Iterator[RawBatch]:
+    kind = topic.setting("compression.type")
+    codec = None if kind == "producer" else _CODECS[kind]
+    for raw in raws:
+        if raw.magic != magic:
+            yield from _in_other_format(raw, magic)
+        elif magic == 2 and codec is not None and codec != raw.codec:
+            yield recompressed(raw, codec)
+        else:
+            yield raw
+
+
+def _in_other_format(raw: RawBatch, magic: int) -> list[RawBatch]:
+    if raw.producer_id >= 0:
+        raise RefusedError(
+            UnsupportedForMessageFormat.ERROR_CODE, f"message format {magic} has no sequence numbers and transactions"
+        )
+    try:
+        return scan(converted(raw, magic))[0]
+    except ValueError as error:
+        raise RefusedError(UnsupportedCompressionType.ERROR_CODE, str(error)) from error

@@ -1,0 +1,85 @@
+"""`Outdated`: the metadata of brokers that are cut off from the controller, as it was at that moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pykafka.exceptions import UnknownTopicOrPartition
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.protocol.schema import Response
+    from pykafka.testing.call import Call
+    from pykafka.testing.state import ClusterState
+
+_Listed = wire.MetadataResponse.Topic
+
+
+class _Leadership(NamedTuple):
+    leader: int
+    epoch: int
+    replicas: list[int]
+    isr: list[int]
+
+
+class _View(NamedTuple):
+    """What a broker knew when it was cut off."""
+
+    brokers: list[tuple[int, str, int, str | None]]
+    controller_id: int
+    partitions: dict[tuple[str, int], _Leadership]
+
+
+class Outdated:
+    """What brokers that are cut off still believe. The holder of the state's lock calls all methods.
+
+    :param state: of the cluster
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._views: dict[int, _View] = {}
+
+    def freeze(self, node_id: int) -> None:
+        """Let a broker believe what is so now, from now on."""
+        state = self._state
+        brokers = [(node.node_id, node.host, node.port, node.rack) for node in state.nodes.values() if node.is_up]
+        partitions = {
+            (topic.name, partition.index): _Leadership(
+                partition.leader, partition.leader_epoch, list(partition.replicas), list(partition.isr)
+            )
+            for topic in state.topics.values()
+            for partition in topic.partitions
+        }
+        self._views[node_id] = _View(brokers, state.controller_id, partitions)
+
+    def thaw(self, node_id: int) -> None:
+        """Let a broker know what is so."""
+        self._views.pop(node_id, None)
+
+    def apply(self, call: Call, response: Response) -> None:
+        """Change the answer of a broker that is cut off into what it believes."""
+        view = self._views.get(call.node.node_id)
+        if view is None or not isinstance(response, wire.MetadataResponse):
+            return
+        response.controller_id = view.controller_id
+        response.brokers = [
+            wire.MetadataResponse.Broker(node_id=number, host=host, port=port, rack=rack)
+            for number, host, port, rack in view.brokers
+        ]
+        for topic in response.topics:
+            self._age(topic, view)
+
+    def _age(self, topic: _Listed, view: _View) -> None:
+        known = [
+            (partition, found)
+            for partition in topic.partitions
+            if (found := view.partitions.get((topic.name or "", partition.partition_index))) is not None
+        ]
+        if topic.partitions and not known:
+            topic.error_code = UnknownTopicOrPartition.ERROR_CODE
+        for partition, found in known:
+            partition.error_code = 0
+            partition.leader_id, partition.leader_epoch = found.leader, found.epoch
+            partition.replica_nodes, partition.isr_nodes = found.replicas, found.isr
+        topic.partitions = [partition for partition, _ in known]

@@ -1,0 +1,195 @@
+"""`Peer`: one connection of a client to a fake broker, with the worker that answers its requests in their order."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import KafkaException, SocketDisconnectedError, UnsupportedVersion
+from pykafka.network.frames import FrameReader
+from pykafka.protocol import wire
+from pykafka.protocol.primitives import Cursor
+from pykafka.protocol.schema import RequestHeader, ResponseHeader, request_header_version, response_header_version
+from pykafka.testing.call import APIS, Api, Call, HungUpError, Session
+from pykafka.testing.faults import FOREVER_MS
+
+if TYPE_CHECKING:
+    from pykafka.handlers.base import Stream
+    from pykafka.protocol.schema import Request, Response
+    from pykafka.testing.faults import Faults
+    from pykafka.testing.state import ClusterState, Node
+
+log = logging.getLogger(__name__)
+
+#: How long a worker waits at most for the next request (s), before it waits again.
+_READ_S = 3600.0
+#: How long a client may take to read an answer (s).
+_WRITE_S = 60.0
+#: What one read may take (bytes).
+_READ_AHEAD = 64 * 1024
+_API_VERSIONS = wire.ApiVersionsRequest.api_key
+
+
+class Peer:
+    """One connection. Its worker calls `serve`.
+
+    :param state: of the cluster
+    :param faults: what goes wrong
+    :param node: the broker that accepted the connection
+    :param stream: connected
+    :param spawn: starts a worker of the broker; the caller holds the lock
+    """
+
+    def __init__(
+        self, state: ClusterState, faults: Faults, node: Node, stream: Stream, spawn: Callable[..., None]
+    ) -> None:
+        self.state = state
+        self.faults = faults
+        self.node = node
+        self.stream = stream
+        self.session = Session()
+        self._spawn = spawn
+        # What is sent later: (when (ms since 1970), pieces). A worker of its own sends it, the first one stays in until then.
+        self._late: deque[tuple[int, list[bytes | memoryview]]] = deque()
+
+    def __repr__(self) -> str:
+        return f"<Peer of {self.node} {'closed' if self.session.is_closed else 'open'}>"
+
+    def serve(self) -> None:
+        """Answer requests until the client leaves or the connection is cut."""
+        frames = FrameReader(self.stream, self.state.handler, _READ_AHEAD, False)
+        try:
+            while not self.session.is_closed:
+                try:
+                    frame = frames.next(_READ_S)
+                except TimeoutError:
+                    continue
+                self._handle(frame)
+        except (HungUpError, SocketDisconnectedError, OSError) as error:
+            log.debug("%r ends: %r", self, error)
+        except KafkaException as error:  # what the client sent is no request
+            log.warning("fake broker %s closes a connection: %s", self.node.node_id, error)
+        finally:
+            with self.state.lock:
+                self.close()
+
+    def close(self) -> None:
+        """Cut the connection, and end what its worker waits for; the caller holds the lock of the state."""
+        self.session.is_closed = True
+        self.state.waiters.wake(self.session)
+        self.stream.close()
+
+    def _handle(self, frame: memoryview) -> None:
+        """Answer one request."""
+        key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big", signed=True)
+        state = self.state
+        if version not in state.versions.get(key, ()):
+            self._refuse(key, version, frame)
+            return
+        found = APIS[key]
+        cursor = Cursor(frame)
+        header = RequestHeader.read(cursor, request_header_version(found.request, version))
+        # Bytes behind it are ignored, as by brokers: librdkafka's requests for all topics have some.
+        request = found.request.read(cursor, version)
+        with state.lock:
+            self._await_awake()
+            call = Call(state, self.node, self.session, request, version, header.client_id)
+            response = self.faults.around(call, found)
+            self._await_awake()
+        if response is None:
+            if call.throttle_ms:
+                self._sit_out(call.throttle_ms)
+            return
+        if call.throttle_ms:
+            self._send_throttled(call, found, header.correlation_id, response)
+        else:
+            self._send(call, encode(found, version, header.correlation_id, response))
+
+    def _await_awake(self) -> None:
+        """Wait while the broker is paused; the caller holds the lock.
+
+        :raises HungUpError: the connection is cut
+        """
+        session, node_id, paused = self.session, self.node.node_id, self.faults.paused
+        while node_id in paused and not session.is_closed:
+            until_ms = self.state.now_ms() + FOREVER_MS
+            self.state.waiters.wait(lambda: session.is_closed or node_id not in paused, until_ms, session, self.node)
+        if session.is_closed:
+            raise HungUpError
+
+    def _send_throttled(self, call: Call, found: Api, correlation_id: int, response: Response) -> None:
+        """Send an answer, and read nothing for a time; versions before KIP-219 expect the answer after that time."""
+        if any(field.name == "throttle_time_ms" for field in response.fields):
+            response.throttle_time_ms = call.throttle_ms  # type: ignore[attr-defined]  # looked up just now
+        pieces = encode(found, call.version, correlation_id, response)
+        if call.version in response.early_versions:
+            self._send(call, pieces)
+            self._sit_out(call.throttle_ms)
+        else:
+            self._sit_out(call.throttle_ms)
+            self._send(call, pieces)
+
+    def _sit_out(self, milliseconds: int) -> None:
+        """Wait for a time of the cluster's clock (ms), or until the connection ends."""
+        state, session = self.state, self.session
+        with state.lock:
+            state.waiters.wait(lambda: session.is_closed, state.now_ms() + milliseconds, session)
+
+    def _send(self, call: Call, pieces: list[bytes | memoryview]) -> None:
+        if call.is_cut_short:
+            data = b"".join(pieces)
+            self.stream.send([data[: len(data) // 2]], _WRITE_S)
+            raise HungUpError
+        if not (call.delay_ms or self._late):
+            self.stream.send(pieces, _WRITE_S)
+            return
+        state = self.state
+        with state.lock:
+            self._late.append((state.now_ms() + call.delay_ms, pieces))
+            if len(self._late) == 1:
+                self._spawn(self._send_late)
+
+    def _send_late(self) -> None:
+        """Send answers when they are due, until there are none: a worker's, who does not hold the lock."""
+        state, session = self.state, self.session
+        while True:
+            with state.lock:
+                if session.is_closed:
+                    return
+                due_ms, pieces = self._late[0]
+                if state.waiters.wait(lambda: session.is_closed, due_ms, session):
+                    return
+            try:
+                self.stream.send(pieces, _WRITE_S)
+            except OSError as error:
+                log.debug("%r ends: %r", self, error)
+                with state.lock:
+                    self.close()
+                return
+            with state.lock:
+                self._late.popleft()
+                if not self._late:
+                    return
+
+    def _refuse(self, key: int, version: int, frame: memoryview) -> None:
+        # KIP-511: of ApiVersions alone, a version that is not known is answered, in version 0.
+        versions = self.state.versions.get(key)
+        if key != _API_VERSIONS or versions is None:
+            log.info("fake broker %s closes a connection: API %s version %s", self.node.node_id, key, version)
+            raise HungUpError
+        with self.state.lock:
+            self._await_awake()
+        listed = wire.ApiVersionsResponse.ApiVersion(api_key=key, min_version=versions[0], max_version=versions[-1])
+        response = wire.ApiVersionsResponse(error_code=UnsupportedVersion.ERROR_CODE, api_keys=[listed])
+        self.stream.send(encode(APIS[key], 0, int.from_bytes(frame[4:8], "big", signed=True), response), _WRITE_S)
+
+
+def encode(api: Api, version: int, correlation_id: int, response: Response) -> list[bytes | memoryview]:
+    """Return the frame of an answer, in pieces: records are not copied."""
+    request: type[Request[Any]] = api.request
+    header = ResponseHeader(correlation_id=correlation_id).encode(response_header_version(request, version))
+    body = response.chunks(version)
+    size = len(header) + sum(len(piece) for piece in body)
+    return [size.to_bytes(4, "big") + header, *body]

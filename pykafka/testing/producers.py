@@ -1,0 +1,155 @@
+"""`ProducerStates`: what one log knows of its idempotent producers (KIP-98, KIP-360): epochs, sequence numbers, duplicates."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from pykafka.exceptions import InvalidProducerEpoch, OutOfOrderSequenceNumber, UnknownProducerId
+
+if TYPE_CHECKING:
+    from pykafka.protocol.records import RawBatch
+
+#: How many batches of a producer a broker remembers, to know them again.
+REMEMBERED = 5
+_LAST_SEQUENCE = 2**31 - 1
+
+
+class SequencedBatch(NamedTuple):
+    """A batch that a broker would know again.
+
+    :param first: its first sequence number
+    :param last: its last sequence number
+    :param offset: of its first record
+    :param time_ms: its time (ms)
+    """
+
+    first: int
+    last: int
+    offset: int
+    time_ms: int
+
+
+class SequenceError(Exception):
+    """A batch that its producer should not have sent.
+
+    :param code: Kafka's error code
+    :param message: the text for the client
+    """
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ProducerState:
+    """What a log knows of one producer id.
+
+    :param epoch: the latest one
+    """
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_ms")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        #: The latest batches of that epoch.
+        self.batches: deque[SequencedBatch] = deque(maxlen=REMEMBERED)
+        #: When it wrote last (ms).
+        self.last_ms = -1
+        #: Of the coordinator that ended its last transaction; -1: none did.
+        self.coordinator_epoch = -1
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of its last record; -1: it has written none in that epoch."""
+        return self.batches[-1].last if self.batches else -1
+
+
+class ProducerStates:
+    """The producers of one log, by their ids."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[int, ProducerState] = {}
+
+    def duplicate(self, raw: RawBatch, remembered: int = REMEMBERED) -> SequencedBatch | None:
+        """Return the batch that was written already, if this one is among the last ones of its producer.
+
+        :param raw: the batch
+        :param remembered: how many of the last ones count, five at most
+        """
+        state = self.by_id.get(raw.producer_id)
+        if state is None or state.epoch != raw.producer_epoch:
+            return None
+        last = _last_of(raw)
+        latest = list(state.batches)[-remembered:]
+        return next((known for known in latest if known.first == raw.base_sequence and known.last == last), None)
+
+    def check(self, raw: RawBatch, refuses_unknown: bool = False) -> None:
+        """Check epoch and sequence number of a batch with a producer id.
+
+        :param raw: the batch
+        :param refuses_unknown: whether a producer that the log does not know has to begin at 0, as until Kafka 2.4
+        :raises SequenceError: it must not be written
+        """
+        state = self.by_id.get(raw.producer_id)
+        first = raw.base_sequence
+        who = f"producer {raw.producer_id} with epoch {raw.producer_epoch}"
+        if state is None:
+            if refuses_unknown and first != 0:
+                raise SequenceError(
+                    UnknownProducerId.ERROR_CODE, f"{who} is not known here, and begins at sequence number {first}"
+                )
+            return
+        if raw.producer_epoch < state.epoch:
+            raise SequenceError(
+                InvalidProducerEpoch.ERROR_CODE, f"{who} was replaced by a producer with epoch {state.epoch}"
+            )
+        expected = 0
+        if raw.producer_epoch == state.epoch and state.last_sequence < _LAST_SEQUENCE:
+            expected = state.last_sequence + 1
+        if first != expected:
+            raise SequenceError(
+                OutOfOrderSequenceNumber.ERROR_CODE, f"{who} sent sequence number {first}; the next one is {expected}"
+            )
+
+    def add(self, raw: RawBatch, offset: int, now_ms: int) -> None:
+        """Note a batch that was written.
+
+        :param raw: with a producer id
+        :param offset: of its first record
+        :param now_ms: when (ms)
+        """
+        state = self._of_epoch(raw.producer_id, raw.producer_epoch)
+        state.batches.append(SequencedBatch(raw.base_sequence, _last_of(raw), offset, raw.max_timestamp))
+        state.last_ms = now_ms
+
+    def end_transaction(self, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int) -> None:
+        """Note the marker that ended a transaction: its epoch counts from now on.
+
+        :param producer_id: whose transaction
+        :param epoch: of the marker
+        :param coordinator_epoch: of the coordinator
+        :param now_ms: when (ms)
+        """
+        state = self._of_epoch(producer_id, epoch)
+        state.coordinator_epoch = coordinator_epoch
+        state.last_ms = now_ms
+
+    def _of_epoch(self, producer_id: int, epoch: int) -> ProducerState:
+        state = self.by_id.get(producer_id)
+        if state is None:
+            state = self.by_id[producer_id] = ProducerState(epoch)
+        elif epoch != state.epoch:
+            state.epoch = epoch
+            state.batches.clear()
+        return state
+
+    def expire(self, before_ms: int) -> None:
+        """Forget the producers that have not written since a time (ms)."""
+        for producer_id in [number for number, state in self.by_id.items() if state.last_ms < before_ms]:
+            del self.by_id[producer_id]
+
+
+def _last_of(raw: RawBatch) -> int:
+    # Sequence numbers begin at 0 again after the largest number of 32 bits.
+    return (raw.base_sequence + raw.next_offset - raw.base_offset - 1) & _LAST_SEQUENCE

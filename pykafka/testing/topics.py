@@ -1,0 +1,121 @@
+"""`Topic` and `Partition`: what a fake cluster stores, and which brokers have it."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from pykafka.testing.log import PartitionLog
+
+#: Topics of the brokers themselves.
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+#: Kafka's defaults of the settings that the data path reads.
+DEFAULTS: Final = {
+    "cleanup.policy": "delete",
+    "compression.type": "producer",
+    "max.message.bytes": "1048588",
+    "message.timestamp.after.max.ms": "3600000",
+    "message.timestamp.before.max.ms": "9223372036854775807",
+    "message.timestamp.type": "CreateTime",
+    "min.insync.replicas": "1",
+    "retention.bytes": "-1",
+    "retention.ms": "604800000",
+}
+
+
+class Partition:
+    """One partition: its log, its leader, its replicas. It is a key of `Waiters`: whoever changes it wakes it.
+
+    :param topic: the name
+    :param index: its number
+    :param replicas: node ids, the preferred leader first
+    """
+
+    __slots__ = ("copied_to", "index", "isr", "leader", "leader_epoch", "log", "replicas", "topic")
+
+    def __init__(self, topic: str, index: int, replicas: list[int]) -> None:
+        self.topic = topic
+        self.index = index
+        self.replicas = replicas
+        self.isr = list(replicas)
+        #: The node id of the leader; -1: there is none.
+        self.leader = replicas[0]
+        self.leader_epoch = 0
+        self.log = PartitionLog()
+        self.log.begin_epoch(0)
+        #: How far each follower that lags has copied the log (its next offset); the others have all of it.
+        self.copied_to: dict[int, int] = {}
+
+    def __repr__(self) -> str:
+        return f"<Partition {self.topic}/{self.index} led by {self.leader} in epoch {self.leader_epoch}>"
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset behind the last record that all replicas in sync have."""
+        if not self.copied_to:
+            return self.log.end
+        return min((self.copied_to[node] for node in self.isr if node in self.copied_to), default=self.log.end)
+
+    @property
+    def last_stable(self) -> int:
+        """The offset below which all transactions have ended: what committed readers may read."""
+        return self.log.stable_below(self.high_watermark)
+
+    def copied_by(self, node_id: int) -> int:
+        """Return how far a replica has the log (its next offset)."""
+        return self.copied_to.get(node_id, self.log.end)
+
+    def elect(self, node_id: int) -> None:
+        """Make a replica the leader, in a new epoch; what it has not copied is lost, as all follow it.
+
+        :param node_id: -1: there is no leader
+        """
+        self.leader = node_id
+        self.leader_epoch += 1
+        if node_id in self.copied_to:
+            self.log.truncate(self.copied_to.pop(node_id))
+        self.copied_to = {node: offset for node, offset in self.copied_to.items() if offset < self.log.end}
+        if node_id >= 0:
+            if node_id not in self.isr:
+                self.isr = [node_id]
+            self.log.begin_epoch(self.leader_epoch)
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return the latest epoch up to the given one, and the offset behind its last record; -1 and -1 if it is not known."""
+        self.log.begin_epoch(self.leader_epoch)
+        return self.log.end_of_epoch(epoch)
+
+
+class Topic:
+    """One topic.
+
+    :param name: of the topic
+    :param topic_id: KIP-516
+    :param replicas: of each partition: node ids, the preferred leader first
+    """
+
+    def __init__(self, name: str, topic_id: UUID, replicas: list[list[int]]) -> None:
+        self.name = name
+        self.id = topic_id
+        self.is_internal = name in INTERNAL_TOPICS
+        #: What differs from the defaults (`pykafka.testing.configs`).
+        self.configs: dict[str, str] = {}
+        self.partitions = [Partition(name, index, nodes) for index, nodes in enumerate(replicas)]
+
+    def __repr__(self) -> str:
+        return f"<Topic {self.name} {len(self.partitions)} partitions>"
+
+    def setting(self, name: str) -> str:
+        """Return a setting of the topic, such as max.message.bytes: its own, or Kafka's default."""
+        return self.configs.get(name) or DEFAULTS[name]
+
+    def message_format(self, newest: int) -> int:
+        """Return the message format of the topic's logs (message.format.version of Kafka 0.10 to 3): 0, 1 or 2.
+
+        :param newest: the newest one that the brokers have
+        """
+        release = self.configs.get("message.format.version")
+        if release is None:
+            return newest
+        parts = [int(part) for part in release.split("-")[0].split(".")[:2]]
+        return min(newest, 0 if parts < [0, 10] else 1 if parts < [0, 11] else 2)

@@ -1,0 +1,470 @@
+"""`Transactions`: the transaction coordinators of a fake cluster: ids and epochs of producers, and their transactions.
+
+KIP-98, KIP-360 (epochs that a producer asks for again), KIP-588 (time-outs), KIP-890 (version 2: each end raises the epoch).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pykafka.exceptions import (
+    ConcurrentTransactions,
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    InvalidRequest,
+    InvalidTransactionTimeout,
+    InvalidTxnState,
+    ProducerFenced,
+    ProtocolClientError,
+    TransactionAbortable,
+    TransactionalIdAuthorizationFailed,
+)
+
+if TYPE_CHECKING:
+    from pykafka.testing.topics import Partition
+    from pykafka.testing.waiters import Timer, Waiters
+
+#: The topic with the offsets of groups, as transactions list it, and its partitions.
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+_OFFSETS_PARTITIONS: Final = 50
+#: An epoch that is not set.
+NO_EPOCH: Final = -1
+#: The last epoch that a producer gets; the next one is for markers alone, and then comes another producer id.
+_LAST_EPOCH: Final = 32766
+#: How soon markers that a partition without a leader lacks are tried again (ms).
+_MARKERS_AGAIN_MS: Final = 100
+
+
+class TransactionState(StrEnum):
+    """Where a transactional id is; the values are those that brokers list."""
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    DEAD = "Dead"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+
+
+_PREPARING: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
+_COMPLETE: Final = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
+
+
+class Identity(NamedTuple):
+    """A producer, as brokers distinguish them.
+
+    :param producer_id: -1: none
+    :param epoch: -1: none
+    """
+
+    producer_id: int = -1
+    epoch: int = NO_EPOCH
+
+
+class Transaction:
+    """A transactional id: its producer, and the transaction that is under way or was the last.
+
+    :param transactional_id: the id
+    :param producer_id: of its producer
+    """
+
+    def __init__(self, transactional_id: str, producer_id: int) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.epoch = NO_EPOCH
+        #: The epoch before: a producer whose request was answered in vain asks with it again.
+        self.last_epoch = NO_EPOCH
+        #: The producer id before, if its epochs were used up.
+        self.previous_producer_id = -1
+        #: The producer id that follows once the transaction has ended, if the epochs are used up.
+        self.next_producer_id = -1
+        self.timeout_ms = 0
+        self.state = TransactionState.EMPTY
+        self.partitions: set[tuple[str, int]] = set()
+        self.groups: set[str] = set()
+        #: When the transaction began (ms); -1: none has.
+        self.start_ms = -1
+        #: When the state changed (ms).
+        self.updated_ms = -1
+        self.timer: Timer | None = None
+
+    def __repr__(self) -> str:
+        return f"<Transaction {self.transactional_id} {self.state} of {self.producer_id} epoch {self.epoch}>"
+
+    @property
+    def identity(self) -> Identity:
+        """The present producer."""
+        return Identity(self.producer_id, self.epoch)
+
+    def topics(self) -> dict[str, list[int]]:
+        """Return partitions by topic, as brokers list them: groups by the partition with their offsets."""
+        by_topic: dict[str, set[int]] = {}
+        for topic, index in self.partitions:
+            by_topic.setdefault(topic, set()).add(index)
+        for group in self.groups:
+            by_topic.setdefault(OFFSETS_TOPIC, set()).add(_java_hash(group) % _OFFSETS_PARTITIONS)
+        return {topic: sorted(by_topic[topic]) for topic in sorted(by_topic)}
+
+
+class Transactions:
+    """All transactional ids of a cluster, whichever broker coordinates them.
+
+    :param waiters: for timers and the clock; partitions that get a marker are woken
+    :param partition: finds one by topic and number; None: there is none
+    :param is_up: whether a broker listens
+    :param end_offsets: makes the offsets of a producer's transaction valid (True), or forgets them
+    """
+
+    def __init__(
+        self,
+        waiters: Waiters,
+        partition: Callable[[str, int], Partition | None],
+        is_up: Callable[[int], bool],
+        end_offsets: Callable[[int, bool], object],
+    ) -> None:
+        self._waiters = waiters
+        self._partition = partition
+        self._is_up = is_up
+        self._end_offsets = end_offsets
+        self._producer_ids = itertools.count()
+        self._holds_markers = False
+        self._retry: Timer | None = None
+        self.by_id: dict[str, Transaction] = {}
+        #: The longest time-out that producers may ask for (ms): transaction.max.timeout.ms.
+        self.max_timeout_ms = 900_000
+        #: How long an id without a transaction is kept (ms): transactional.id.expiration.ms.
+        self.expiration_ms = 604_800_000
+        #: Whether leaders ask the coordinator about transactional batches, as since Kafka 3.6.
+        self.verifies = True
+        #: Where producers begin to count their epochs; a test sets it near 32766 to see the next producer id.
+        self.first_epoch = 0
+
+    def hold_markers(self) -> None:
+        """Write no markers until `release_markers`.
+
+        Transactions that end stay prepared meanwhile, and last stable offsets stand still.
+        """
+        self._holds_markers = True
+
+    def release_markers(self) -> None:
+        """Write the markers that were held, and those to come at once."""
+        self._holds_markers = False
+        self.write_markers()
+
+    def find(self, transactional_id: str) -> Transaction | None:
+        """Return what is known of an id; None: it is not known, or was forgotten as it was not used for long."""
+        known = self.by_id.get(transactional_id)
+        if known is None or known.state in _PREPARING or known.state == TransactionState.ONGOING:
+            return known
+        if self._waiters.now_ms() - known.updated_ms >= self.expiration_ms:
+            known.state = TransactionState.DEAD
+            del self.by_id[transactional_id]
+            return None
+        return known
+
+    def init(self, transactional_id: str | None, timeout_ms: int, asker: Identity) -> Identity:
+        """Return the producer id and epoch of a new producer, or the next epoch of one (InitProducerId).
+
+        :param transactional_id: None: of an idempotent producer
+        :param timeout_ms: after which its transactions are aborted (ms)
+        :param asker: what it has been so far, to get the next epoch (KIP-360)
+        :raises ProtocolClientError: it is fenced; or a transaction of its predecessor has to end first
+        """
+        if transactional_id is None:
+            return Identity(next(self._producer_ids), 0)
+        if not transactional_id or (asker.producer_id < 0) != (asker.epoch < 0):
+            raise InvalidRequest
+        if not 0 < timeout_ms <= self.max_timeout_ms:
+            raise InvalidTransactionTimeout
+        known = self.find(transactional_id)
+        if known is None:
+            known = self.by_id[transactional_id] = Transaction(transactional_id, next(self._producer_ids))
+        if not _may_init(known, asker):
+            raise ProducerFenced
+        if known.state in _PREPARING:
+            raise ConcurrentTransactions
+        if known.state == TransactionState.ONGOING:
+            self._fence(known)
+            raise ConcurrentTransactions
+        self._renew(known, asker.epoch)
+        known.timeout_ms = timeout_ms
+        known.state = TransactionState.EMPTY
+        known.start_ms = -1
+        known.updated_ms = self._waiters.now_ms()
+        return known.identity
+
+    def _renew(self, known: Transaction, expected: int) -> None:
+        # Kafka: TransactionMetadata.prepareIncrementProducerEpoch, prepareProducerIdRotation.
+        if known.epoch == NO_EPOCH:
+            known.epoch = self.first_epoch
+        elif known.epoch >= _LAST_EPOCH:
+            known.previous_producer_id, known.producer_id = known.producer_id, next(self._producer_ids)
+            known.last_epoch = known.epoch if expected >= 0 else NO_EPOCH
+            known.epoch = 0
+        elif expected < 0:
+            known.epoch, known.last_epoch = known.epoch + 1, NO_EPOCH
+        elif expected == known.epoch:
+            known.epoch, known.last_epoch = known.epoch + 1, known.epoch
+        elif expected != known.last_epoch:
+            raise ProducerFenced
+
+    def add_partitions(self, transactional_id: str, asker: Identity, partitions: Iterable[tuple[str, int]]) -> None:
+        """Add partitions to the transaction of a producer, which begins with the first ones.
+
+        :raises ProtocolClientError: the producer is fenced, or its last transaction has not ended yet
+        """
+        known = self._of_producer(transactional_id, asker)
+        self._begin(known)
+        known.partitions.update(partitions)
+
+    def add_group(self, transactional_id: str, asker: Identity, group: str) -> None:
+        """Add the offsets of a group to the transaction of a producer.
+
+        :raises ProtocolClientError: the producer is fenced, or its last transaction has not ended yet
+        """
+        known = self._of_producer(transactional_id, asker)
+        self._begin(known)
+        known.groups.add(group)
+
+    def _of_producer(self, transactional_id: str, asker: Identity) -> Transaction:
+        if not transactional_id:
+            raise InvalidRequest
+        known = self.find(transactional_id)
+        if known is None or known.producer_id != asker.producer_id:
+            raise InvalidProducerIdMapping
+        if known.epoch != asker.epoch:
+            raise ProducerFenced
+        if known.state in _PREPARING:
+            raise ConcurrentTransactions
+        return known
+
+    def _begin(self, known: Transaction) -> None:
+        if known.state == TransactionState.ONGOING:
+            return
+        known.state = TransactionState.ONGOING
+        known.start_ms = known.updated_ms = self._waiters.now_ms()
+        if known.timer is None:
+            known.timer = self._waiters.at(known.start_ms + known.timeout_ms, lambda: self._look_at_time(known))
+
+    def _look_at_time(self, known: Transaction) -> None:
+        known.timer = None
+        if known.state != TransactionState.ONGOING:
+            return
+        due_ms = known.start_ms + known.timeout_ms
+        if self._waiters.now_ms() < due_ms:
+            known.timer = self._waiters.at(due_ms, lambda: self._look_at_time(known))
+        else:
+            self._fence(known)
+
+    def _fence(self, known: Transaction) -> None:
+        # The producer with the old epoch may come back with it, to get the next one (KIP-588), unless another asks before.
+        known.state = TransactionState.PREPARE_EPOCH_FENCE
+        known.epoch, known.last_epoch = known.epoch + 1, known.epoch
+        self._prepare(known, TransactionState.PREPARE_ABORT)
+
+    def is_in(self, transactional_id: str, asker: Identity, partition: tuple[str, int]) -> bool:
+        """Return whether a partition is in the transaction of a producer that is under way.
+
+        :raises ProtocolClientError: the producer is fenced, or its last transaction has not ended yet
+        """
+        known = self._of_producer(transactional_id, asker)
+        return known.state == TransactionState.ONGOING and partition in known.partitions
+
+    def has_group(self, transactional_id: str, asker: Identity, group: str) -> bool:
+        """Return whether the offsets of a group are in the transaction of a producer that is under way.
+
+        :raises ProtocolClientError: the producer is fenced, or its last transaction has not ended yet
+        """
+        known = self._of_producer(transactional_id, asker)
+        return known.state == TransactionState.ONGOING and group in known.groups
+
+    def end(self, transactional_id: str, asker: Identity, is_commit: bool, raises_epoch: bool) -> Identity:
+        """Commit or abort the transaction of a producer, and return what the producer is for the next one (EndTxn).
+
+        :param transactional_id: the id
+        :param asker: the producer
+        :param is_commit: or it is aborted
+        :param raises_epoch: whether the client speaks version 2 of transactions
+        :raises ProtocolClientError: the producer is fenced, or there is no such transaction
+        """
+        if not transactional_id:
+            raise InvalidRequest
+        known = self.find(transactional_id)
+        if known is None or not _is_of(known, asker, raises_epoch):
+            raise InvalidProducerIdMapping
+        if not _may_end(known, asker, raises_epoch):
+            raise ProducerFenced
+        if known.state == TransactionState.ONGOING:
+            return self._end(known, is_commit, raises_epoch)
+        if raises_epoch and not is_commit and not _is_retry(known, asker) and known.state not in _PREPARING:
+            # Version 2 may abort what has not begun: it gets the next epoch.
+            return self._end(known, False, True)
+        _check_again(known, is_commit, raises_epoch and not _is_retry(known, asker))
+        return known.identity
+
+    def _end(self, known: Transaction, is_commit: bool, raises_epoch: bool) -> Identity:
+        following = known.identity
+        if raises_epoch:
+            if known.epoch >= _LAST_EPOCH:
+                known.next_producer_id = next(self._producer_ids)
+            known.epoch, known.last_epoch = known.epoch + 1, known.epoch
+            following = Identity(known.next_producer_id, 0) if known.next_producer_id >= 0 else known.identity
+        self._prepare(known, TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT)
+        return following
+
+    def _prepare(self, known: Transaction, state: TransactionState) -> None:
+        known.state = state
+        known.updated_ms = self._waiters.now_ms()
+        self._write_markers(known)
+
+    def write_markers(self) -> None:
+        """Write the markers that are due, unless they are held."""
+        self._retry = None
+        for known in list(self.by_id.values()):
+            if known.state in _PREPARING:
+                self._write_markers(known)
+
+    def _write_markers(self, known: Transaction) -> None:
+        if self._holds_markers:
+            return
+        is_commit = known.state == TransactionState.PREPARE_COMMIT
+        for key in sorted(known.partitions):
+            if self._write_marker(known, key, is_commit):
+                known.partitions.discard(key)
+        if known.groups:
+            self._end_offsets(known.producer_id, is_commit)
+            known.groups.clear()
+        if not known.partitions:
+            self._complete(known, is_commit)
+        elif self._retry is None:
+            self._retry = self._waiters.after(_MARKERS_AGAIN_MS, self.write_markers)
+
+    def _write_marker(self, known: Transaction, key: tuple[str, int], is_commit: bool) -> bool:
+        partition = self._partition(*key)
+        if partition is None:
+            # The topic was deleted meanwhile.
+            return True
+        if not self._is_up(partition.leader):
+            return False
+        now_ms = self._waiters.now_ms()
+        partition.log.append_marker(known.producer_id, known.epoch, is_commit, now_ms, partition.leader_epoch)
+        self._waiters.wake(partition)
+        return True
+
+    def _complete(self, known: Transaction, is_commit: bool) -> None:
+        known.state = TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
+        known.updated_ms = self._waiters.now_ms()
+        if known.next_producer_id >= 0:
+            known.previous_producer_id, known.producer_id = known.producer_id, known.next_producer_id
+            known.next_producer_id = -1
+            known.epoch = 0
+        self._waiters.wake(("transaction", known.transactional_id))
+
+    def check_produce(
+        self, partition: Partition, transactional_id: str | None, producer_id: int, producer_epoch: int, version: int
+    ) -> int:
+        """Return the error code for a transactional batch, 0 if it may be written.
+
+        From version 12 on, Produce adds the partition to the transaction (KIP-890). Before that, leaders since Kafka 3.6
+        ask the coordinator whether the partition was added.
+
+        :param partition: where to
+        :param transactional_id: as the request has it
+        :param producer_id: of the batch
+        :param producer_epoch: of the batch
+        :param version: of Produce
+        """
+        if transactional_id is None:
+            return TransactionalIdAuthorizationFailed.ERROR_CODE
+        log, asker = partition.log, Identity(producer_id, producer_epoch)
+        state = log.producers.by_id.get(asker.producer_id)
+        if asker.producer_id in log.open_transactions and state is not None and state.epoch == asker.epoch:
+            return 0
+        key = partition.topic, partition.index
+        try:
+            if version >= 12:
+                self.add_partitions(transactional_id, asker, [key])
+            elif self.verifies and not self.is_in(transactional_id, asker, key):
+                return TransactionAbortable.ERROR_CODE if version >= 11 else InvalidTxnState.ERROR_CODE
+        except ProducerFenced:
+            return InvalidProducerEpoch.ERROR_CODE
+        except ProtocolClientError as refused:
+            return refused.ERROR_CODE
+        return 0
+
+    def check_offsets(self, transactional_id: str, asker: Identity, group: str, version: int) -> None:
+        """Check that a group's offsets of a transaction may be kept.
+
+        From version 5 on, TxnOffsetCommit adds the group to the transaction (KIP-890).
+
+        :param transactional_id: as the request has it
+        :param asker: the producer
+        :param group: whose offsets
+        :param version: of TxnOffsetCommit
+        :raises ProtocolClientError: the producer is fenced, or the group is not in its transaction
+        """
+        try:
+            if version >= 5:
+                self.add_group(transactional_id, asker, group)
+            elif not self.has_group(transactional_id, asker, group):
+                raise TransactionAbortable if version >= 4 else InvalidTxnState
+        except ProducerFenced as fenced:
+            raise InvalidProducerEpoch from fenced
+
+
+def _may_init(known: Transaction, asker: Identity) -> bool:
+    if asker.producer_id < 0 or known.epoch == NO_EPOCH or asker.producer_id == known.producer_id:
+        return True
+    return asker.producer_id == known.previous_producer_id and asker.epoch >= _LAST_EPOCH
+
+
+def _is_of(known: Transaction, asker: Identity, raises_epoch: bool) -> bool:
+    return known.producer_id == asker.producer_id or (raises_epoch and _is_overflow_retry(known, asker))
+
+
+def _is_overflow_retry(known: Transaction, asker: Identity) -> bool:
+    return (
+        known.state in _COMPLETE
+        and known.previous_producer_id == asker.producer_id
+        and asker.epoch == _LAST_EPOCH
+        and known.epoch == 0
+    )
+
+
+def _is_retry(known: Transaction, asker: Identity) -> bool:
+    return known.epoch == asker.epoch + 1 or _is_overflow_retry(known, asker)
+
+
+def _may_end(known: Transaction, asker: Identity, raises_epoch: bool) -> bool:
+    if not raises_epoch or known.state in (TransactionState.EMPTY, TransactionState.ONGOING):
+        return asker.epoch == known.epoch
+    if known.state in _PREPARING:
+        return _is_retry(known, asker)
+    return asker.epoch == known.epoch or _is_retry(known, asker)
+
+
+def _check_again(known: Transaction, is_commit: bool, is_new: bool) -> None:
+    # A producer whose EndTxn was not answered asks again: that is no error, if it asks for the same end.
+    same = {
+        TransactionState.PREPARE_COMMIT: is_commit,
+        TransactionState.COMPLETE_COMMIT: is_commit,
+        TransactionState.PREPARE_ABORT: not is_commit,
+        TransactionState.COMPLETE_ABORT: not is_commit,
+    }
+    if is_new or not same.get(known.state, False):
+        raise InvalidTxnState
+    if known.state in _PREPARING:
+        raise ConcurrentTransactions
+
+
+def _java_hash(text: str) -> int:
+    # Kafka: Utils.abs(group.hashCode).
+    number = 0
+    for unit in memoryview(text.encode("utf-16-le")).cast("H"):
+        number = (31 * number + unit) & 0xFFFFFFFF
+    return number & 0x7FFFFFFF

@@ -1,0 +1,44 @@
+"""What real brokers answered, a file for each release."""
+
+from __future__ import annotations
+
+import json
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+_HERE = Path(__file__).parent
+
+#: What real brokers are started with: the same results in less time.
+_QUICK: dict[str, object] = {"group.initial.rebalance.delay.ms": 0}
+#: The messages are of 2020; Kafka 0.8 does not know this setting, and has no reason to look within the time.
+_KEEPS: dict[str, object] = {"log.retention.ms": -1}
+
+Transcript = list[list[Any]]
+
+
+def broker_settings(release: str) -> dict[str, object]:
+    """Return the settings of a real broker of a release."""
+    return _QUICK if release.startswith("0.8") else _QUICK | _KEEPS
+
+
+def read(release: str) -> dict[str, Transcript]:
+    """Return the transcripts of a release, by program; none if it was not recorded."""
+    path = _HERE / f"{release}.json"
+    found: dict[str, Transcript] = json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
+def write(release: str, transcripts: dict[str, Transcript]) -> None:
+    """Keep the transcripts of a release: a line for each answer, so that changes can be read."""
+    programs = []
+    for name, lines in sorted(transcripts.items()):
+        rows = ",\n".join(json.dumps(line) for line in lines)
+        programs.append(f"{json.dumps(name)}: [\n{rows}\n]")
+    (_HERE / f"{release}.json").write_text("{\n" + ",\n".join(programs) + "\n}\n")
+
+
+def differences(expected: Transcript, found: Transcript) -> list[dict[str, Any]]:
+    """Return where two transcripts of a program differ."""
+    told = json.loads(json.dumps(found))
+    return [{"expected": one, "found": other} for one, other in zip_longest(expected, told) if one != other]

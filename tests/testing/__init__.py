@@ -1,0 +1,1 @@
+"""Tests of `pykafka.testing`: the fake cluster."""
