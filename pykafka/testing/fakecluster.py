@@ -365,6 +365,19 @@ class FakeCluster:
         with self._locked() as state:
             state.coordinators[kind, key] = found.node.node_id
 
+    def set_group_settings(self, **settings: Any) -> None:
+        """Change what the configuration of brokers says about groups, such as `min_session_timeout_ms`.
+
+        :param settings: attributes of `pykafka.testing.groups.settings.GroupSettings`
+        :raises ValueError: there is no such setting
+        """
+        with self._locked() as state:
+            known = vars(state.groups.settings)
+            for name, value in settings.items():
+                if name not in known:
+                    raise ValueError(f"groups have no setting {name!r}: one of {', '.join(known)}")
+                setattr(state.groups.settings, name, value)
+
     def set_versions(self, api: ApiName, lowest: int, highest: int) -> None:
         """Limit the versions of an API that brokers speak and list; -1, -1 removes the API.
 
