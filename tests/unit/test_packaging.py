@@ -231,7 +231,7 @@ except ImportError as error:
 with EmbeddedCluster() as cluster, KafkaClient(cluster.hosts) as client:
     print(len(client.brokers))
 """
-    assert run(script).split("\n") == ["greenlets need gevent: pip install gevent", "3"]
+    assert run(script).splitlines() == ["greenlets need gevent: pip install gevent", "3"]
 
 
 #: Extras of people who work on the package itself.
