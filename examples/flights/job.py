@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pykafka import KafkaClient
 
-#: Enough for the embedded broker, which keeps about 5 MB a partition, to hold all flights.
+#: Of each topic: the tasks of Spark share them.
 PARTITIONS = 12
 #: A departure later than this is an alert (minutes).
 ALERT_MINUTES = 120

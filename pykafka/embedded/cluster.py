@@ -70,6 +70,8 @@ class EmbeddedCluster:
             raise EmbeddedClusterError(
                 f"cannot start {brokers} brokers ({error}); check the limit of open files"
             ) from error
+        # Brokers take 6 s and more, which every test of a member that dies would wait.
+        self._fake.set_group_settings(min_session_timeout_ms=1)
         #: Numbers of the brokers.
         self.broker_ids: list[int] = self._fake.broker_ids
         #: Where the brokers listen: `host:port,host:port`, in the order of their numbers.

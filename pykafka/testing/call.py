@@ -18,7 +18,7 @@ class HungUpError(Exception):
 
 
 class Session:
-    """What brokers know of one connection; a key of `Waiters`, which the end of the connection wakes."""
+    """The brokers' knowledge of one connection; a key of `Waiters`, which the end of the connection wakes."""
 
     def __init__(self) -> None:
         #: Whether the connection has ended, or shall end.

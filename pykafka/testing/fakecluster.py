@@ -221,7 +221,7 @@ class FakeCluster:
             return name in state.topics
 
     def set_topic_error(self, name: str, error: ErrorName) -> None:
-        """Let the metadata have an error for one topic, until it is set to "NONE"."""
+        """Put an error for one topic into the metadata, until it is set to "NONE"."""
         with self._locked():
             self._topic_errors.codes[name] = error_code(error)
 
@@ -256,7 +256,7 @@ class FakeCluster:
             state.waiters.wake(found)
 
     def lag(self, topic: str, partition: int, broker: int, *, in_sync: bool = False) -> None:
-        """Let a follower copy nothing from now on, until `catch_up`.
+        """Hold a follower back, so that it copies nothing until `catch_up`.
 
         :param in_sync: True: it stays in sync, so consumers see no further record, and acks=all waits; False: it is out of
             sync at once
@@ -271,13 +271,13 @@ class FakeCluster:
             self._replicas.hold_back(found, broker, in_sync=in_sync)
 
     def catch_up(self, topic: str, partition: int, broker: int) -> None:
-        """Let a follower that lags copy what it lacks, at once."""
+        """Copy to a follower what it lacks, and keep it in sync again."""
         self._broker(broker)
         with self._locked():
             self._replicas.let_go(self._partition(topic, partition), broker)
 
     def set_follower(self, topic: str, partition: int, broker: int) -> None:
-        """Let the leader of a partition send consumers to a follower (KIP-392), which becomes a replica if it was none."""
+        """Refer consumers of a partition to a follower (KIP-392), which becomes a replica if it was none."""
         self._broker(broker)
         with self._locked():
             self._replicas.add(self._partition(topic, partition), broker)
@@ -318,13 +318,13 @@ class FakeCluster:
                 self._replicas.on_start(broker)
 
     def pause(self, broker: int) -> None:
-        """Let a broker answer nothing until `resume`, as in a long garbage collection: it still accepts connections."""
+        """Keep a broker from answering until `resume`, as in a long garbage collection: it still accepts connections."""
         found = self._broker(broker)
         with self._locked():
             self._faults.paused.add(found.node.node_id)
 
     def resume(self, broker: int) -> None:
-        """Let a paused broker answer."""
+        """Allow a paused broker to answer again."""
         found = self._broker(broker)
         with self._locked() as state:
             self._faults.paused.discard(found.node.node_id)
@@ -343,7 +343,7 @@ class FakeCluster:
             self._outdated.freeze(found.node.node_id)
 
     def rejoin(self, broker: int) -> None:
-        """Let an isolated broker know the cluster as it is."""
+        """Give an isolated broker the metadata of now."""
         found = self._broker(broker)
         with self._locked():
             self._outdated.thaw(found.node.node_id)
@@ -365,6 +365,19 @@ class FakeCluster:
         found = self._broker(broker)
         with self._locked() as state:
             state.coordinators[kind, key] = found.node.node_id
+
+    def set_group_settings(self, **settings: Any) -> None:
+        """Change what the configuration of brokers says about groups, such as `min_session_timeout_ms`.
+
+        :param settings: attributes of `pykafka.testing.groups.settings.GroupSettings`
+        :raises ValueError: there is no such setting
+        """
+        with self._locked() as state:
+            known = vars(state.groups.settings)
+            for name, value in settings.items():
+                if name not in known:
+                    raise ValueError(f"groups have no setting {name!r}: one of {', '.join(known)}")
+                setattr(state.groups.settings, name, value)
 
     def set_versions(self, api: ApiName, lowest: int, highest: int) -> None:
         """Limit the versions of an API that brokers speak and list; -1, -1 removes the API.
@@ -399,7 +412,7 @@ class FakeCluster:
         when: When | None = None,
         latency_ms: int = 0,
     ) -> Fault:
-        """Let the next requests of an API fail: they are not carried out, and their answers have an error.
+        """Make the next requests of an API fail: they are not carried out, and their answers have an error.
 
         :param error: which; "NONE" lets a request pass, before those that are set up to fail later
         :param times: how many requests
@@ -418,7 +431,7 @@ class FakeCluster:
         when: When | None = None,
         latency_ms: int = 0,
     ) -> Fault:
-        """Let connections end at the next requests of an API.
+        """Cut the connections of the next requests of an API.
 
         :param place: "before" the request is carried out, in the "middle" of its answer, or "after" it is carried out, without
             an answer
@@ -444,7 +457,7 @@ class FakeCluster:
         return kind(self._state, api_key(api), broker, *arguments, **more)
 
     def hold(self, api: ApiName, broker: int | None = None, when: When | None = None) -> Hold:
-        """Let the answers of an API wait until `release` of what this returns; the requests are carried out before.
+        """Hold the answers of an API back until `release` of what this returns; the requests are carried out before.
 
         with cluster.hold("Produce") as held:
             producer.produce("orders", b"one")
@@ -456,7 +469,7 @@ class FakeCluster:
         return fault
 
     def throttle(self, api: ApiName, milliseconds: int, broker: int | None = None, times: int | None = None) -> Fault:
-        """Let brokers read nothing from a connection for a time after each answer of an API (KIP-219), which says so.
+        """Throttle an API: after an answer, which says so, a broker reads nothing from the connection for a time (KIP-219).
 
         :param milliseconds: for how long (ms)
         :param times: how many requests; None: until `end` of what this returns
@@ -469,7 +482,7 @@ class FakeCluster:
         return fault
 
     def latency(self, broker: int, milliseconds: int) -> None:
-        """Let the answers of a broker arrive later (ms); 0 ends that. As on a long line, requests may follow each other."""
+        """Delay the answers of a broker (ms); 0 ends that. As on a long line, requests may follow each other."""
         found = self._broker(broker)
         if milliseconds < 0:
             raise ValueError(f"a latency of {milliseconds} ms is not possible")

@@ -86,7 +86,7 @@ class Fault:
         return f"<{type(self).__name__} {api_name(self.key)}{where}: {self.met} met, {self.left} to come>"
 
     def end(self) -> None:
-        """Let it happen no more."""
+        """End the fault: it meets no further request."""
         with self._state.lock:
             self.left = 0
             self._state.waiters.wake(self)
@@ -234,7 +234,7 @@ class Hold(Fault):
         self.release()
 
     def release(self) -> None:
-        """Let the answers go, and hold no more."""
+        """Release the answers, and hold no further ones."""
         with self._state.lock:
             self.is_released = True
             self.left = 0

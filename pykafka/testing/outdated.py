@@ -23,7 +23,7 @@ class _Leadership(NamedTuple):
 
 
 class _View(NamedTuple):
-    """What a broker knew when it was cut off."""
+    """The cluster as a broker knew it when it was cut off."""
 
     brokers: list[tuple[int, str, int, str | None]]
     controller_id: int
@@ -31,7 +31,7 @@ class _View(NamedTuple):
 
 
 class Outdated:
-    """What brokers that are cut off still believe. The holder of the state's lock calls all methods.
+    """The beliefs of brokers that are cut off. The holder of the state's lock calls all methods.
 
     :param state: of the cluster
     """
@@ -41,7 +41,7 @@ class Outdated:
         self._views: dict[int, _View] = {}
 
     def freeze(self, node_id: int) -> None:
-        """Let a broker believe what is so now, from now on."""
+        """Keep the metadata of a broker as it is now."""
         state = self._state
         brokers = [(node.node_id, node.host, node.port, node.rack) for node in state.nodes.values() if node.is_up]
         partitions = {
@@ -54,7 +54,7 @@ class Outdated:
         self._views[node_id] = _View(brokers, state.controller_id, partitions)
 
     def thaw(self, node_id: int) -> None:
-        """Let a broker know what is so."""
+        """End that: the broker knows the cluster as it is."""
         self._views.pop(node_id, None)
 
     def apply(self, call: Call, response: Response) -> None:

@@ -1,4 +1,4 @@
-"""What a test lays over answers: errors of topics in the metadata, and replicas that consumers shall read from."""
+"""Changes of answers: errors of topics in the metadata, and replicas that consumers shall read from."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Replicas:
         self._state.waiters.wake(partition)
 
     def _keep_lags(self, partition: Partition) -> None:
-        """Let followers that are held back lag behind the next records, even if they have all of the log by now."""
+        """Keep followers that are held back behind the next records, even if they have all of the log by now."""
         for held, node_id in self._held_back:
             if held is partition:
                 partition.copied_to.setdefault(node_id, partition.log.end)
@@ -69,7 +69,7 @@ class Replicas:
         self._held_back.discard((partition, away))
 
     def _catch_up(self, partition: Partition) -> None:
-        """Let followers that run, and that no test holds back, have all of the log, and so be in sync."""
+        """Copy all of the log to followers that run and that no test holds back: they are in sync then."""
         for node_id in partition.replicas:
             if node_id != partition.leader and self._is_up(node_id) and (partition, node_id) not in self._held_back:
                 partition.copied_to.pop(node_id, None)
@@ -86,7 +86,7 @@ class Replicas:
         self._state.waiters.wake(partition)
 
     def hold_back(self, partition: Partition, node_id: int, *, in_sync: bool) -> None:
-        """Let a follower copy nothing from now on.
+        """Keep a follower from copying, from now on.
 
         :param in_sync: True: it stays in sync, so no further record is committed; False: it is out of sync at once
         """
@@ -97,7 +97,7 @@ class Replicas:
         self._state.waiters.wake(partition)
 
     def let_go(self, partition: Partition, node_id: int) -> None:
-        """Let a follower that was held back copy what it lacks, at once."""
+        """Copy to a follower that was held back what it lacks."""
         self._held_back.discard((partition, node_id))
         if partition.leader != NO_LEADER:
             self._catch_up(partition)
@@ -119,7 +119,7 @@ class Replicas:
             self._state.waiters.wake(partition)
 
     def on_start(self, node_id: int) -> None:
-        """Let a broker that runs again lead what only it had in sync, and copy the rest."""
+        """Give a broker that runs again the lead of what only it had in sync, and a copy of the rest."""
         for partition in self._partitions():
             if node_id not in partition.replicas:
                 continue

@@ -24,7 +24,7 @@ HOST = "127.0.0.1"
 
 
 class Node:
-    """What a broker is, to others.
+    """A broker as the others see it.
 
     :param node_id: its number
     :param rack: None: it says none

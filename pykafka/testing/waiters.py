@@ -103,13 +103,13 @@ class Waiters:
             del self._waiting[key]
 
     def wake(self, *keys: Hashable) -> None:
-        """Let all look again that wait for one of the keys."""
+        """Make all look again that wait for one of the keys."""
         for key in keys:
             for event in self._waiting.get(key, ()):
                 event.set()
 
     def wake_all(self) -> None:
-        """Let all look again."""
+        """Make all look again."""
         for events in self._waiting.values():
             for event in events:
                 event.set()

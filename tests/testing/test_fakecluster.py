@@ -190,6 +190,17 @@ def test_coordinators_move(cluster: FakeCluster) -> None:
         cluster.set_coordinator("g", 1, kind="nonsense")
 
 
+def test_settings_of_groups() -> None:
+    with FakeCluster(1) as cluster:
+        join = wire.JoinGroupRequest(group_id="g", session_timeout_ms=100, protocol_type="consumer")
+        with connected(cluster) as broker:
+            assert broker.ask(join, 3).error_code == 26
+            cluster.set_group_settings(min_session_timeout_ms=100)
+            assert broker.ask(join, 3).error_code != 26
+        with pytest.raises(ValueError, match="no setting 'nonsense'"):
+            cluster.set_group_settings(nonsense=1)
+
+
 # Leaders, followers, logs
 
 

@@ -1,4 +1,4 @@
-"""What a test can let go wrong, as clients see it."""
+"""Faults that a test sets up, as clients see them."""
 
 from __future__ import annotations
 

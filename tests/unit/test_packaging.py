@@ -225,11 +225,13 @@ import pykafka
 given = dict(globals())
 assert all(given[name] is getattr(pykafka, name) for name in pykafka.__all__)
 try:
-    EmbeddedCluster()
+    KafkaClient("127.0.0.1:1", use_greenlets=True)
 except ImportError as error:
     print(error)
+with EmbeddedCluster() as cluster, KafkaClient(cluster.hosts) as client:
+    print(len(client.brokers))
 """
-    assert "librdkafka" in run(script)
+    assert run(script).splitlines() == ["greenlets need gevent: pip install gevent", "3"]
 
 
 #: Extras of people who work on the package itself.

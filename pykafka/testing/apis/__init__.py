@@ -1,4 +1,4 @@
-"""What fake brokers answer: a module for each subject, which registers its APIs in `pykafka.testing.call.APIS`."""
+"""The answers of fake brokers: a module for each subject, which registers its APIs in `pykafka.testing.call.APIS`."""
 
 from pykafka.testing.apis import (
     api_versions,

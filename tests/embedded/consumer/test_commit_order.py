@@ -256,7 +256,8 @@ def test_auto_commit_beside(client: KafkaClient, make: Any, group: str, hold: Ca
         handler = client.cluster.handler
         handler.spawn(lambda: (handler.sleep(0.2), held.gate.set()))
         consumer.commit({key: 8})
-        assert held.made == [5, 6, 8]
+        # It may have committed before, if the records took longer to come than its interval.
+        assert held.made[-3:] == [5, 6, 8]
 
 
 def test_commits_of_a_listener(client: KafkaClient, make: Any, group: str) -> None:

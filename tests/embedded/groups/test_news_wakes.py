@@ -24,7 +24,7 @@ def test_a_member_that_waits_looks_seldom_and_hears_at_once(
     with (
         EmbeddedCluster(brokers=1, topics={"t": 2}) as cluster,
         KafkaClient(cluster.hosts, **concurrency()) as client,
-        client.consumer("t", group="g") as consumer,
+        client.consumer("t", group="g", protocol="classic") as consumer,
     ):
         handler = client.cluster.handler
 

@@ -73,7 +73,7 @@ def test_the_answer_to_a_heartbeat_is_named_before_the_next_call(concurrency: Co
     with (
         EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
         KafkaClient(cluster.hosts, **concurrency()) as client,
-        client.consumer("t", group=group) as consumer,
+        client.consumer("t", group=group, protocol="classic") as consumer,
     ):
         until(client.cluster.handler, lambda: (consumer.poll(1, timeout=0.2), consumer.assignment())[1])
         membership: Any = membership_of(consumer)
@@ -93,7 +93,7 @@ def test_a_rebalance_that_lasts_is_a_problem(concurrency: Concurrency, listened:
     with (
         EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
         KafkaClient(cluster.hosts, stall_report_ms=2000, **concurrency()) as client,
-        client.consumer("t", group=group) as consumer,
+        client.consumer("t", group=group, protocol="classic") as consumer,
     ):
         handler = client.cluster.handler
         cluster.inject_errors("SyncGroup", *[27] * 1000)  # REBALANCE_IN_PROGRESS
