@@ -51,7 +51,6 @@ class Broker:
         self._listener = listener = handler.listen(handler.resolve(node.host, node.port)[0])
         node.port = listener.address.sockaddr[1]
         node.epoch += 1
-        node.is_up = True
         self._spawn(self._accept, listener)
 
     def _spawn(self, target: Callable[..., object], *arguments: object) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pykafka.exceptions import FetchSessionIdNotFound, InvalidFetchSessionEpoch
 from pykafka.protocol import wire
 from pykafka.testing.call import Call, HungUpError
+from pykafka.testing.fetch_sessions import wanted_of
 from pykafka.testing.names import api_name
 from pykafka.testing.refusals import refusal
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Where a connection may be cut: before the request is carried out, within its answer, or instead of the answer.
 PLACES = ("before", "middle", "after")
+#: Errors of a Fetch as a whole; others are those of its partitions.
+_OF_SESSIONS = (FetchSessionIdNotFound.ERROR_CODE, InvalidFetchSessionEpoch.ERROR_CODE)
 #: How long a wait may take that ends when a test says so, or with the cluster (ms): a year.
 FOREVER_MS = 365 * 24 * 3600 * 1000
 
@@ -142,7 +146,31 @@ class Failure(Fault):
             raise HungUpError  # all that a broker can do without an answer
         if isinstance(request, wire.MetadataRequest):
             return self._of_topics(api.answer(call, request))
+        if isinstance(request, wire.FetchRequest) and self.code not in _OF_SESSIONS:
+            return self._of_partitions(call, request, api)
         return refusal(request, call.version, self.code)
+
+    def _of_partitions(self, call: Call, request: wire.FetchRequest, api: Api) -> Response | None:
+        """Put the error at each partition of the request or of its session, which goes on."""
+        request.max_wait_ms = 0
+        response = api.answer(call, request)
+        if not isinstance(response, wire.FetchResponse) or response.error_code:
+            return response
+        sessions = call.state.fetch_sessions.get(call.node.node_id)
+        session = sessions[1].by_id.get(response.session_id) if sessions is not None else None
+        topics: dict[object, wire.FetchResponse.Topic] = {}
+        for wanted in session.wanted.values() if session is not None else wanted_of(request):
+            wanted.high_watermark = -1
+            topic = topics.get(wanted.topic)
+            if topic is None:
+                topic = topics[wanted.topic] = wire.FetchResponse.Topic(topic=wanted.name, topic_id=wanted.topic_id)
+            topic.partitions.append(
+                wire.FetchResponse.Topic.Partition(
+                    partition_index=wanted.asked.partition, error_code=self.code, high_watermark=-1, records=b""
+                )
+            )
+        response.responses = list(topics.values())
+        return response
 
     def _of_topics(self, response: Response | None) -> Response | None:
         """Put the error at each topic: a client needs brokers and topics, whatever their state."""

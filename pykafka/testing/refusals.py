@@ -26,6 +26,16 @@ _REPEATED = {
     "partition_result": ("partitions",),
     "transaction_states": ("transactional_ids",),
 }
+#: The fields that say what an answer is about, and so are as in the request.
+_IDENTITIES = frozenset(
+    {
+        *("name", "topic", "topic_id", "topic_name", "index", "partition", "partition_index", "partition_id", "user"),
+        *("group_id", "member_id", "group_instance_id", "key", "transactional_id", "producer_id", "session_id"),
+        *("resource_type", "resource_name", "feature"),
+    }
+)
+#: Fields whose default is not what brokers answer with an error.
+_UNKNOWN = {"base_offset": -1, "high_watermark": -1, "low_watermark": -1}
 #: Which field of a request's element a field of the response's repeats, if their names differ.
 _RENAMED = {"partition_index": ("index", "partition"), "user": ("name",), "topic": ("name",), "name": ("topic",)}
 
@@ -78,7 +88,9 @@ def _fill(target: Struct, source: Struct, version: int, code: int) -> bool:
         elif field.is_array:
             if inner is not None and _reports_errors(inner, version):
                 setattr(target, field.name, _elements(inner, _repeated(field.name, source), version, code))
-        elif inner is None:
+        elif field.name in _UNKNOWN:
+            setattr(target, field.name, _UNKNOWN[field.name])
+        elif field.name in _IDENTITIES:
             value = _same(field.name, source)
             if value is not None:
                 setattr(target, field.name, value)
