@@ -6,7 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import ElectionType, IsolationLevel, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka import admin as confluent
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigSource
+from confluent_kafka.admin._config import ConfigResource as TheirResource
+from confluent_kafka.admin._listoffsets import OffsetSpec as TheirSpec
+from confluent_kafka.cimpl import NewPartitions
+from confluent_kafka.cimpl import NewTopic as TheirTopic
 
 from pykafka import KafkaClient
 from pykafka.admin import ConfigResource, NewTopic, OffsetSpec, TransactionState, UpgradeType
@@ -42,6 +47,7 @@ class TestOwnClient:
         admin.create_partitions({"new": 5})
         described = admin.describe_topics(["new"])["new"]
         assert len(described.partitions) == 5
+        assert created.topic_id is not None
         admin.delete_topics([created.topic_id])
         with pytest.raises(UnknownTopicOrPartition):
             admin.describe_topics(["new"])
@@ -81,7 +87,7 @@ class TestOwnClient:
         assert admin.describe_metadata_quorum().leader == 1
         assert set(admin.describe_log_dirs()) == {1, 2, 3}
         admin.update_features({"transaction.version": 1}, UpgradeType.SAFE_DOWNGRADE)
-        assert admin.describe_features().finalized["transaction.version"].highest == 1
+        assert admin.describe_features().finalized["transaction.version"].high == 1
 
     def test_transactions(self, client: KafkaClient) -> None:
         admin = client.admin
@@ -91,48 +97,46 @@ class TestOwnClient:
                 producer.flush()
                 described = admin.describe_transactions(["billing"])["billing"]
                 assert (described.state, described.partitions) == (TransactionState.ONGOING, ((TOPIC, 0),))
-                (active,) = admin.describe_producers([(TOPIC, 0)])[TOPIC, 0]
+                (active,) = admin.describe_producers([(TOPIC, 0)]).values()
                 assert active.producer_id == described.producer_id
             assert [listed.transactional_id for listed in admin.list_transactions()] == ["billing"]
 
 
 class TestConfluent:
     @pytest.fixture
-    def admin(self, cluster: FakeCluster) -> Iterator[confluent.AdminClient]:
-        with confluent.AdminClient({"bootstrap.servers": cluster.hosts}) as admin:
+    def admin(self, cluster: FakeCluster) -> Iterator[AdminClient]:
+        with AdminClient({"bootstrap.servers": cluster.hosts}) as admin:
             yield admin
 
-    def test_topics(self, admin: confluent.AdminClient) -> None:
-        admin.create_topics([confluent.NewTopic("new", 2, 3, config={"retention.ms": "7"})])["new"].result(WAIT_S)
+    def test_topics(self, admin: AdminClient) -> None:
+        admin.create_topics([TheirTopic("new", 2, 3, config={"retention.ms": "7"})])["new"].result(WAIT_S)
         with pytest.raises(KafkaException, match="already exists"):
-            admin.create_topics([confluent.NewTopic("new", 2, 3)])["new"].result(WAIT_S)
-        admin.create_partitions([confluent.NewPartitions("new", 5)])["new"].result(WAIT_S)
+            admin.create_topics([TheirTopic("new", 2, 3)])["new"].result(WAIT_S)
+        admin.create_partitions([NewPartitions("new", 5)])["new"].result(WAIT_S)
         described = admin.describe_topics(TopicCollection(["new"]))["new"].result(WAIT_S)
         assert len(described.partitions) == 5
         admin.delete_topics(["new"])["new"].result(WAIT_S)
         assert set(admin.list_topics(timeout=WAIT_S).topics) == {TOPIC}
 
-    def test_configurations(self, admin: confluent.AdminClient) -> None:
-        topic = confluent.ConfigResource(confluent.ConfigResource.Type.TOPIC, TOPIC)
-        entry = confluent.ConfigEntry(
-            "cleanup.policy", "compact", incremental_operation=confluent.AlterConfigOpType.APPEND
-        )
+    def test_configurations(self, admin: AdminClient) -> None:
+        topic = TheirResource(TheirResource.Type.TOPIC, TOPIC)
+        entry = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.APPEND)
         topic.add_incremental_config(entry)
         admin.incremental_alter_configs([topic])[topic].result(WAIT_S)
         assert admin.describe_configs([topic])[topic].result(WAIT_S)["cleanup.policy"].value == "delete,compact"
-        whole = confluent.ConfigResource(confluent.ConfigResource.Type.TOPIC, TOPIC, set_config={"retention.ms": "7"})
+        whole = TheirResource(TheirResource.Type.TOPIC, TOPIC, set_config={"retention.ms": "7"})
         with pytest.warns(DeprecationWarning, match="alter_configs"):
             futures = admin.alter_configs([whole])
         futures[whole].result(WAIT_S)
         described = admin.describe_configs([topic])[topic].result(WAIT_S)
         assert (described["cleanup.policy"].value, described["retention.ms"].value) == ("delete", "7")
-        assert described["retention.ms"].source == confluent.ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+        assert described["retention.ms"].source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 
-    def test_the_cluster(self, admin: confluent.AdminClient) -> None:
+    def test_the_cluster(self, admin: AdminClient) -> None:
         described = admin.describe_cluster().result(WAIT_S)
         assert sorted(node.id for node in described.nodes) == [1, 2, 3]
 
-    def test_elections(self, cluster: FakeCluster, admin: confluent.AdminClient) -> None:
+    def test_elections(self, cluster: FakeCluster, admin: AdminClient) -> None:
         with cluster._locked() as state:
             state.topics[TOPIC].partitions[0].replicas.append(2)
             state.topics[TOPIC].partitions[0].isr.append(2)
@@ -141,13 +145,13 @@ class TestConfluent:
         assert list(outcomes.values()) == [None]
         assert cluster.leader(TOPIC, 0) == 1
 
-    def test_records(self, cluster: FakeCluster, client: KafkaClient, admin: confluent.AdminClient) -> None:
+    def test_records(self, cluster: FakeCluster, client: KafkaClient, admin: AdminClient) -> None:
         with client.producer() as producer:
             for _ in range(5):
                 producer.produce(TOPIC, b"value", partition=1)
             producer.flush()
         where = TopicPartition(TOPIC, 1, 3)
         assert admin.delete_records([where])[where].result(WAIT_S).low_watermark == 3
-        asked = {TopicPartition(TOPIC, 1): confluent.OffsetSpec.earliest()}
+        asked = {TopicPartition(TOPIC, 1): TheirSpec.earliest()}
         futures = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED)
         assert [future.result(WAIT_S).offset for future in futures.values()] == [3]

@@ -46,14 +46,15 @@ def values(cluster: FakeCluster, isolation: str = "read_committed") -> list[byte
         }
     )
     consumer.assign([TopicPartition(TOPIC, index, 0) for index in range(PARTITIONS)])
-    found, ended = [], set()
+    found: list[bytes] = []
+    ended: set[int | None] = set()
     try:
         while len(ended) < PARTITIONS:
             message = consumer.poll(WAIT_S)
             assert message is not None
             error = message.error()
             if error is None:
-                found.append(message.value())
+                found.append(message.value() or b"")
             else:
                 assert error.code() == KafkaError._PARTITION_EOF
                 ended.add(message.partition())
@@ -135,7 +136,7 @@ def test_offsets_are_committed_with_the_transaction(cluster: FakeCluster, client
     ):
         with producer.transaction(consumer):
             for record in consumer.poll(4, timeout=WAIT_S):
-                producer.produce(TOPIC, b"copy of " + record.value, partition=1)
+                producer.produce(TOPIC, b"copy of " + (record.value or b""), partition=1)
             producer.send_offsets(consumer)
         with cluster._locked() as state:
             offset = state.offsets.get("copiers", TOPIC, 0)
