@@ -97,7 +97,7 @@ class TestOwnClient:
                 producer.flush()
                 described = admin.describe_transactions(["billing"])["billing"]
                 assert (described.state, described.partitions) == (TransactionState.ONGOING, ((TOPIC, 0),))
-                (active,) = admin.describe_producers([(TOPIC, 0)]).values()
+                ((active,),) = admin.describe_producers([(TOPIC, 0)]).values()
                 assert active.producer_id == described.producer_id
             assert [listed.transactional_id for listed in admin.list_transactions()] == ["billing"]
 
@@ -152,6 +152,6 @@ class TestConfluent:
             producer.flush()
         where = TopicPartition(TOPIC, 1, 3)
         assert admin.delete_records([where])[where].result(WAIT_S).low_watermark == 3
-        asked = {TopicPartition(TOPIC, 1): TheirSpec.earliest()}
+        asked = {TopicPartition(TOPIC, 1): TheirSpec.earliest()}  # type: ignore[no-untyped-call]
         futures = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED)
         assert [future.result(WAIT_S).offset for future in futures.values()] == [3]
