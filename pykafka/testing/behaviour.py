@@ -1,4 +1,4 @@
-"""`DataPath`, `GroupPath` and `AdminPath`: how the brokers of releases differ, beside the versions that they speak."""
+"""`DataPath`, `GroupPath` and so on: how the brokers of releases differ, beside the versions that they speak."""
 
 from __future__ import annotations
 
@@ -70,6 +70,26 @@ def group_path(numbers: tuple[int, ...]) -> GroupPath:
         refuses_strange_fetch=numbers < (0, 9),
         next_generation=numbers >= (4,),
     )
+
+
+class TransactionPath(NamedTuple):
+    """How brokers coordinate transactions; as it stands, Kafka 4.4.
+
+    :param verifies: whether leaders and groups' coordinators ask whether they were added to a transaction, as from 3.6
+    :param knows_fenced: whether a producer whose open transaction the coordinator aborted gets the next epoch for its own
+        one; 4.0.0 refuses that, 4.3.1 does not
+    """
+
+    verifies: bool = True
+    knows_fenced: bool = True
+
+
+def transaction_path(numbers: tuple[int, ...]) -> TransactionPath:
+    """Return how brokers of a release coordinate transactions.
+
+    :param numbers: of the release: (0, 10, 2, 2)
+    """
+    return TransactionPath(verifies=numbers >= (3, 6), knows_fenced=numbers >= (4, 1))
 
 
 class AdminPath(NamedTuple):

@@ -144,16 +144,9 @@ class Configs:
 
     def of_all_brokers(self) -> list[Entry]:
         """Return what was set for all brokers."""
-        return [
-            Entry(
-                setting,
-                None if setting.is_sensitive else value,
-                Source.ALL_BROKERS,
-                [Synonym(name, value, Source.ALL_BROKERS)],
-            )
-            for name, value in self.brokers[ALL_BROKERS].items()
-            for setting in (BROKER_SETTINGS.get(name, Setting(name, Kind.STRING, None)),)
-        ]
+        own = self.brokers[ALL_BROKERS]
+        known = [BROKER_SETTINGS.get(name) or Setting(name, Kind.STRING, None) for name in own]
+        return [self._entry(setting, own, Source.ALL_BROKERS, []) for setting in known]
 
     def of_group(self, group: str, broker: str, static: Mapping[str, str]) -> list[Entry]:
         """Return all settings of a group.

@@ -22,6 +22,7 @@ from pykafka.exceptions import (
     TransactionAbortable,
     TransactionalIdAuthorizationFailed,
 )
+from pykafka.testing.behaviour import TransactionPath
 
 if TYPE_CHECKING:
     from pykafka.testing.topics import Partition
@@ -139,8 +140,8 @@ class Transactions:
         self.max_timeout_ms = 900_000
         #: How long an id without a transaction is kept (ms): transactional.id.expiration.ms.
         self.expiration_ms = 604_800_000
-        #: Whether leaders ask the coordinator about transactional batches, as since Kafka 3.6.
-        self.verifies = True
+        #: How the release that is played coordinates.
+        self.path = TransactionPath()
         #: Where producers begin to count their epochs; a test sets it near 32766 to see the next producer id.
         self.first_epoch = 0
 
@@ -264,7 +265,8 @@ class Transactions:
     def _fence(self, known: Transaction) -> None:
         # The producer with the old epoch may come back with it, to get the next one (KIP-588), unless another asks before.
         known.state = TransactionState.PREPARE_EPOCH_FENCE
-        known.epoch, known.last_epoch = known.epoch + 1, known.epoch
+        known.last_epoch = known.epoch if self.path.knows_fenced else NO_EPOCH
+        known.epoch += 1
         self._prepare(known, TransactionState.PREPARE_ABORT)
 
     def is_in(self, transactional_id: str, asker: Identity, partition: tuple[str, int]) -> bool:
@@ -389,7 +391,7 @@ class Transactions:
         try:
             if version >= 12:
                 self.add_partitions(transactional_id, asker, [key])
-            elif self.verifies and not self.is_in(transactional_id, asker, key):
+            elif self.path.verifies and not self.is_in(transactional_id, asker, key):
                 return TransactionAbortable.ERROR_CODE if version >= 11 else InvalidTxnState.ERROR_CODE
         except ProducerFenced:
             return InvalidProducerEpoch.ERROR_CODE
@@ -411,7 +413,7 @@ class Transactions:
         try:
             if version >= 5:
                 self.add_group(transactional_id, asker, group)
-            elif not self.has_group(transactional_id, asker, group):
+            elif not self.has_group(transactional_id, asker, group) and self.path.verifies:
                 raise TransactionAbortable if version >= 4 else InvalidTxnState
         except ProducerFenced as fenced:
             raise InvalidProducerEpoch from fenced

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pykafka.exceptions import (
@@ -21,6 +23,7 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.records import RecordBatchBuilder
+from pykafka.testing.behaviour import transaction_path
 from pykafka.testing.topics import Partition
 from pykafka.testing.transactions import Identity, Transaction, TransactionState
 from tests.testing.direct import DirectCluster
@@ -163,6 +166,10 @@ class Producer:
         other.become(Identity(self.identity.producer_id, self.identity.epoch + change))
         return other
 
+    def state(self) -> TransactionState:
+        """Return the present state."""
+        return self.known.state
+
     @property
     def known(self) -> Transaction:
         """What the coordinator knows."""
@@ -229,7 +236,7 @@ class TestInitProducerId:
         producer.produce(11)
         epoch = producer.identity.epoch
         assert producer.of_epoch(0).init() == ConcurrentTransactions.ERROR_CODE
-        assert producer.known.state == TransactionState.COMPLETE_ABORT
+        assert producer.state() == TransactionState.COMPLETE_ABORT
         assert partition(cluster).log.aborted(0, 9) == [(producer.identity.producer_id, 0)]
         assert producer.init() == OK
         assert producer.identity.epoch == epoch + 2
@@ -300,7 +307,7 @@ class TestAddPartitions:
     def test_an_unknown_partition_fails_them_all(self, producer: Producer) -> None:
         codes = producer.add(0, 9)
         assert codes == [OperationNotAttempted.ERROR_CODE, UnknownTopicOrPartition.ERROR_CODE]
-        assert producer.known.state == TransactionState.EMPTY
+        assert producer.state() == TransactionState.EMPTY
 
     @pytest.mark.parametrize("version", [4, 5])
     def test_brokers_verify_or_add(self, producer: Producer, version: int) -> None:
@@ -318,8 +325,8 @@ class TestAddPartitions:
         assert producer.produce(name=None) == TransactionalIdAuthorizationFailed.ERROR_CODE
 
     def test_brokers_before_kafka_3_6_do_not_ask(self, cluster: DirectCluster, producer: Producer) -> None:
-        cluster.state.transactions.verifies = False
-        assert producer.produce(9) == OK
+        cluster.state.transactions.path = transaction_path((2, 8, 2))
+        assert (producer.produce(9), producer.commit_offset(7, 3)) == (OK, OK)
 
 
 class TestEnd:
@@ -377,7 +384,7 @@ class TestEnd:
         producer.add(0)
         cluster.delete_topic("orders")
         assert producer.end() == OK
-        assert producer.known.state == TransactionState.COMPLETE_COMMIT
+        assert producer.state() == TransactionState.COMPLETE_COMMIT
 
     def test_a_partition_without_a_leader_gets_its_marker_later(
         self, cluster: DirectCluster, producer: Producer
@@ -385,11 +392,11 @@ class TestEnd:
         producer.add(0, 1)
         partition(cluster).leader = -1
         assert producer.end() == OK
-        assert producer.known.state == TransactionState.PREPARE_COMMIT
+        assert producer.state() == TransactionState.PREPARE_COMMIT
         assert producer.known.partitions == {("orders", 0)}
         partition(cluster).leader = 1
         cluster.advance(100)
-        assert producer.known.state == TransactionState.COMPLETE_COMMIT
+        assert producer.state() == TransactionState.COMPLETE_COMMIT
 
 
 class TestHeldMarkers:
@@ -398,10 +405,10 @@ class TestHeldMarkers:
         producer.produce()
         transactions.hold_markers()
         assert producer.end() == OK
-        assert producer.known.state == TransactionState.PREPARE_COMMIT
+        assert producer.state() == TransactionState.PREPARE_COMMIT
         assert partition(cluster).last_stable == 0
         transactions.release_markers()
-        assert producer.known.state == TransactionState.COMPLETE_COMMIT
+        assert producer.state() == TransactionState.COMPLETE_COMMIT
         assert partition(cluster).last_stable == 2
 
     def test_all_else_has_to_wait(self, cluster: DirectCluster, producer: Producer) -> None:
@@ -421,14 +428,14 @@ class TestTimeOut:
         producer.add(0)
         producer.produce(11)
         cluster.advance(TIMEOUT_MS - 1)
-        assert producer.known.state == TransactionState.ONGOING
+        assert producer.state() == TransactionState.ONGOING
         cluster.advance(1)
         return producer
 
     def test_the_transaction_is_aborted_and_the_producer_fenced(
         self, cluster: DirectCluster, timed_out: Producer
     ) -> None:
-        assert timed_out.known.state == TransactionState.COMPLETE_ABORT
+        assert timed_out.state() == TransactionState.COMPLETE_ABORT
         assert partition(cluster).log.aborted(0, 9) == [(timed_out.identity.producer_id, 0)]
         assert timed_out.add(0) == [ProducerFenced.ERROR_CODE]
         assert timed_out.end(4) == ProducerFenced.ERROR_CODE
@@ -447,9 +454,19 @@ class TestTimeOut:
         assert producer.end() == OK
         assert producer.add(0) == [OK]
         cluster.advance(TIMEOUT_MS - 1)
-        assert producer.known.state == TransactionState.ONGOING
+        assert producer.state() == TransactionState.ONGOING
         cluster.advance(1)
-        assert producer.known.state == TransactionState.COMPLETE_ABORT
+        assert producer.state() == TransactionState.COMPLETE_ABORT
+
+    @pytest.mark.parametrize(("numbers", "knows"), [((4, 0, 0), False), ((4, 3, 1), True)])
+    def test_a_producer_that_asks_with_its_transaction_open(
+        self, cluster: DirectCluster, producer: Producer, numbers: tuple[int, ...], knows: bool
+    ) -> None:
+        cluster.state.transactions.path = transaction_path(numbers)
+        before = producer.identity
+        producer.add(0)
+        assert producer.init(before) == ConcurrentTransactions.ERROR_CODE
+        assert producer.init(before) == (OK if knows else ProducerFenced.ERROR_CODE)
 
 
 class TestOffsets:
@@ -507,7 +524,7 @@ class TestAdministration:
             ({"duration_filter": 10}, {"ab"}),
         ],
     )
-    def test_list(self, cluster: DirectCluster, filters: dict[str, object], names: set[str]) -> None:
+    def test_list(self, cluster: DirectCluster, filters: dict[str, Any], names: set[str]) -> None:
         a, ab, c = (Producer(cluster, name) for name in ("a", "ab", "c"))
         assert [a.init(), ab.init(), c.init()] == [OK, OK, OK]
         assert (a.add(0), c.add(1), c.end()) == ([OK], [OK], OK)

@@ -190,15 +190,13 @@ def _altered(
         if kind == Resource.BROKER_LOGGER:
             _alter_loggers(call, name, changes, is_trial)
         else:
-            values = _values(call, kind, name, changes)
+            values = _values(call, kind, name)
             _check_changes(kind, changes)
             settings, what = _SETTINGS[Resource(kind)]
             after = changed({} if replaces else values, settings, changes)
             check(after, settings, what)
             if not is_trial:
-                values.clear()
-                values.update(after)
-                _after_change(call.state, kind, name)
+                _store(call.state, kind, name, after)
     except ProtocolClientError as error:
         return error.ERROR_CODE, _text(error) or None
     return 0, None
@@ -213,8 +211,8 @@ _SETTINGS: Final[dict[Resource, tuple[dict[str, Setting], str | None]]] = {
 }
 
 
-def _values(call: Call, kind: int, name: str, changes: Sequence[Change]) -> dict[str, str]:
-    # What was set for a resource: the dict itself.
+def _values(call: Call, kind: int, name: str) -> dict[str, str]:
+    # What was set for a resource.
     configs = call.state.configs
     if kind == Resource.TOPIC:
         check_name(name)
@@ -225,12 +223,28 @@ def _values(call: Call, kind: int, name: str, changes: Sequence[Change]) -> dict
     if kind == Resource.BROKER:
         if name != ALL_BROKERS:
             _check_broker(call, name, "Node id", "")
-        return configs.brokers.setdefault(name, {})
+        return configs.brokers.get(name, {})
     if kind == Resource.CLIENT_METRICS and name:
-        return configs.client_metrics.setdefault(name, {})
+        return configs.client_metrics.get(name, {})
     if kind == Resource.GROUP and name:
-        return configs.groups.setdefault(name, {})
+        return configs.groups.get(name, {})
     raise InvalidRequest(_MALFORMED)
+
+
+def _store(state: ClusterState, kind: int, name: str, values: dict[str, str]) -> None:
+    configs = state.configs
+    if kind == Resource.TOPIC:
+        topic = state.topics[name]
+        topic.configs = values
+        state.waiters.wake(*topic.partitions)
+    elif kind == Resource.BROKER:
+        configs.brokers[name] = values
+    else:
+        stored = configs.groups if kind == Resource.GROUP else configs.client_metrics
+        stored[name] = values
+        if not values:
+            # What has no values is not listed.
+            del stored[name]
 
 
 def _check_changes(kind: int, changes: Sequence[Change]) -> None:
@@ -243,17 +257,6 @@ def _check_changes(kind: int, changes: Sequence[Change]) -> None:
     ]
     if fixed:
         raise InvalidRequest(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
-
-
-def _after_change(state: ClusterState, kind: int, name: str) -> None:
-    # What has no values left is not listed.
-    configs = state.configs
-    if kind == Resource.GROUP and not configs.groups[name]:
-        del configs.groups[name]
-    if kind == Resource.CLIENT_METRICS and not configs.client_metrics[name]:
-        del configs.client_metrics[name]
-    if kind == Resource.TOPIC:
-        state.waiters.wake(*state.topics[name].partitions)
 
 
 def _alter_loggers(call: Call, name: str, changes: Sequence[Change], is_trial: bool) -> None:
