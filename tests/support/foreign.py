@@ -9,7 +9,8 @@ from typing import Any
 class Foreign:
     """A member of another client, in a thread of its own: what it was assigned, and what it has read.
 
-    :param strategy: by which the group shares out: "range", or "cooperative-sticky" where the client has it
+    :param strategy: by which the group shares out: "range", or where the client has it "cooperative-sticky"; "consumer" is
+        KIP-848, with the broker's assignor
     """
 
     def __init__(self, hosts: str, group: str, topic: str, strategy: str = "range") -> None:
@@ -52,14 +53,14 @@ class Confluent(Foreign):
         """As of `Foreign`."""
         from confluent_kafka import Consumer
 
+        protocol: dict[str, Any] = {
+            "partition.assignment.strategy": self.strategy,
+            "heartbeat.interval.ms": 200,
+        }
+        if self.strategy == "consumer":
+            protocol = {"group.protocol": "consumer"}
         consumer = Consumer(
-            {
-                "bootstrap.servers": hosts,
-                "group.id": group,
-                "partition.assignment.strategy": self.strategy,
-                "auto.offset.reset": "earliest",
-                "heartbeat.interval.ms": 200,
-            }
+            {"bootstrap.servers": hosts, "group.id": group, "auto.offset.reset": "earliest", **protocol}
         )
         try:
             consumer.subscribe([topic])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pykafka.testing.apis  # noqa: F401  (registers them)
 from pykafka.handlers import ThreadingHandler
@@ -57,7 +57,7 @@ class DirectCluster:
         with self.state.lock:
             answer = api.answer(call, read)
         assert answer is not None
-        return type(answer).decode(answer.encode(chosen), chosen)
+        return cast("R", type(answer).decode(answer.encode(chosen), chosen))
 
     def advance(self, milliseconds: int) -> None:
         """Move the clock forward, and run what is due by then, in its order."""
