@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pykafka.testing.apis  # noqa: F401  (registers them)
 from pykafka.handlers import ThreadingHandler
@@ -49,8 +49,7 @@ class Brokers:
             found = APIS[request.api_key].answer(call, read)
         if found is None:
             return None
-        response: R = request.response.decode(found.encode(version), version)
-        return response
+        return cast("R", request.response.decode(found.encode(version), version))
 
     def ask(self, request: Request[R], version: int, node: int = 1) -> R:
         """Return what a broker answers."""
@@ -86,9 +85,9 @@ class Brokers:
     ) -> wire.FetchRequest:
         """Return a request that reads partitions, and does not wait; `more` is set in the request or its partitions."""
         fields = {field.name for field in wire.FetchRequest.fields}
-        whole = {"max_bytes": 2**20, "min_bytes": 1} if version >= 3 else {"min_bytes": 1}
+        whole: dict[str, Any] = {"max_bytes": 2**20, "min_bytes": 1} if version >= 3 else {"min_bytes": 1}
         whole |= {name: value for name, value in more.items() if name in fields}
-        parts = {"partition_max_bytes": 2**20, "fetch_offset": offset}
+        parts: dict[str, Any] = {"partition_max_bytes": 2**20, "fetch_offset": offset}
         parts |= {name: value for name, value in more.items() if name not in fields}
         wanted = [wire.FetchRequest.Topic.Partition(partition=index, **parts) for index in indices]
         topic = wire.FetchRequest.Topic(partitions=wanted)

@@ -64,11 +64,11 @@ def test_old_releases_store_message_sets(numbers: tuple[int, ...], magic: int, c
     for first in (0, 3):
         answer = brokers.produce(old_batch("a", "b", "c", magic=magic, codec=codec), 2 * magic)
         assert (answer.error_code, answer.base_offset) == (0, first)
-    answer = brokers.fetch(4, 2 * magic)
-    assert formats(answer.records) == {(magic, codec)}
+    records = brokers.fetch(4, 2 * magic).records
+    assert formats(records) == {(magic, codec)}
     expected = list(enumerate("abcabc"))
     # A compressed message comes as a whole; of others, those before the offset do not come.
-    assert read(answer.records) == (expected[3:] if codec else expected[4:])
+    assert read(records) == (expected[3:] if codec else expected[4:])
 
 
 def test_inner_offsets_that_do_not_count_from_0_are_written_anew() -> None:
@@ -277,9 +277,8 @@ def numbered(sequence: int, epoch: int = 0, count: int = 1, transactional: bool 
 def test_sequences(numbers: tuple[int, ...], older: int, gap: int) -> None:
     brokers = Brokers()
     brokers.state.data_path = data_path(numbers)
-    answers = [
-        brokers.produce(numbered(*row)) for row in [(0, 0, 2), (2,), (2,), (0, 0, 2), (5,), (3,), (4, 1), (0, 1), (4,)]
-    ]
+    rows = [(0, 0, 2), (2, 0, 1), (2, 0, 1), (0, 0, 2), (5, 0, 1), (3, 0, 1), (4, 1, 1), (0, 1, 1), (4, 0, 1)]
+    answers = [brokers.produce(numbered(sequence, epoch, count)) for sequence, epoch, count in rows]
     late = InvalidProducerEpoch.ERROR_CODE
     assert [answer.error_code for answer in answers] == [0, 0, 0, older, gap, 0, gap, 0, late]
     assert [answer.base_offset for answer in answers if not answer.error_code] == [
