@@ -63,7 +63,7 @@ class ConsumerGroup:
         self._settings = settings
         self._topics = topics
         self._new_id = new_id
-        #: Counts changes of members, of what they read, and of those topics.
+        #: Counts changes of members, of what they read, and of those topics; the first member makes it 2.
         self.epoch = 1
         #: The epoch of the target assignment.
         self.assignment_epoch = 0
