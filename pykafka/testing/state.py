@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
@@ -89,7 +90,9 @@ class ClusterState:
         self.fetch_sessions: dict[int, tuple[int, FetchSessions]] = {}
         #: What transactions ask for each transactional batch: (partition, transactional id, producer id, producer epoch,
         #: version of Produce) -> error code, 0 if the batch may be written.
-        self.check_transactional = self.transactions.check_produce
+        self.check_transactional: Callable[[Partition, str | None, int, int, int], int] = (
+            self.transactions.check_produce
+        )
 
     @property
     def group_initial_rebalance_delay_ms(self) -> int:
