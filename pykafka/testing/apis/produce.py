@@ -25,6 +25,8 @@ _Answer = _Topic.Partition
 #: From which version on topics have ids, and answers say who leads.
 _FIRST_WITH_IDS = 13
 _FIRST_WITH_LEADERS = 10
+#: The first version whose transactions are of version 2: writing adds a partition to them.
+_FIRST_THAT_ADDS = 12
 _ALL, _NONE = -1, 0
 _NO_OFFSET = -1
 
@@ -62,9 +64,7 @@ def produce(call: Call, request: wire.ProduceRequest) -> wire.ProduceResponse | 
 def _write(
     call: Call, request: wire.ProduceRequest, topic: Topic | None, asked: Any, written: list[_Written]
 ) -> _Answer:
-    partition = None
-    if topic is not None and 0 <= asked.index < len(topic.partitions):
-        partition = topic.partitions[asked.index]
+    partition = None if topic is None else topic.partition(asked.index)
     if topic is None or partition is None:
         unknown_id = topic is None and call.version >= _FIRST_WITH_IDS
         code = UnknownTopicId.ERROR_CODE if unknown_id else UnknownTopicOrPartition.ERROR_CODE
@@ -134,7 +134,8 @@ def _check_producers(
         )
         if code:
             raise RefusedError(code, "")
-    partition.log.producers.check(raw, state.data_path.refuses_unknown)
+    begins_at_0 = raw.is_transactional and call.version >= _FIRST_THAT_ADDS
+    partition.log.producers.check(raw, state.data_path.refuses_unknown, begins_at_0)
     return None
 
 
