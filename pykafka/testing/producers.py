@@ -84,21 +84,21 @@ class ProducerStates:
         latest = list(state.batches)[-remembered:]
         return next((known for known in latest if known.first == raw.base_sequence and known.last == last), None)
 
-    def check(self, raw: RawBatch, refuses_unknown: bool = False, begins_at_0: bool = False) -> None:
+    def check(self, raw: RawBatch, refuses_unknown: bool = False) -> None:
         """Check epoch and sequence number of a batch with a producer id.
 
         :param raw: the batch
         :param refuses_unknown: whether a producer that the log does not know has to begin at 0, as until Kafka 2.4
-        :param begins_at_0: whether the same is an error of order, as in transactions of version 2 (KIP-890)
         :raises SequenceError: it must not be written
         """
         state = self.by_id.get(raw.producer_id)
         first = raw.base_sequence
         who = f"producer {raw.producer_id} with epoch {raw.producer_epoch}"
         if state is None:
-            if (refuses_unknown or begins_at_0) and first != 0:
-                code = OutOfOrderSequenceNumber.ERROR_CODE if begins_at_0 else UnknownProducerId.ERROR_CODE
-                raise SequenceError(code, f"{who} is not known here, and begins at sequence number {first}")
+            if refuses_unknown and first != 0:
+                raise SequenceError(
+                    UnknownProducerId.ERROR_CODE, f"{who} is not known here, and begins at sequence number {first}"
+                )
             return
         if raw.producer_epoch < state.epoch:
             raise SequenceError(
@@ -110,6 +110,17 @@ class ProducerStates:
         if first != expected:
             raise SequenceError(
                 OutOfOrderSequenceNumber.ERROR_CODE, f"{who} sent sequence number {first}; the next one is {expected}"
+            )
+
+    def check_start(self, raw: RawBatch) -> None:
+        """Check that a producer that the log does not know begins at 0, as in transactions of version 2 (KIP-890).
+
+        :raises SequenceError: it begins later
+        """
+        if raw.producer_id not in self.by_id and raw.base_sequence != 0:
+            raise SequenceError(
+                OutOfOrderSequenceNumber.ERROR_CODE,
+                f"producer {raw.producer_id} is not known here, and begins at sequence number {raw.base_sequence}",
             )
 
     def add(self, raw: RawBatch, offset: int, now_ms: int) -> None:

@@ -134,8 +134,9 @@ def _check_producers(
         )
         if code:
             raise RefusedError(code, "")
-    begins_at_0 = raw.is_transactional and call.version >= _FIRST_THAT_ADDS
-    partition.log.producers.check(raw, state.data_path.refuses_unknown, begins_at_0)
+    partition.log.producers.check(raw, state.data_path.refuses_unknown)
+    if raw.is_transactional and call.version >= _FIRST_THAT_ADDS:
+        partition.log.producers.check_start(raw)
     return None
 
 
