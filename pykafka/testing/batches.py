@@ -88,7 +88,7 @@ class StoredBatch:
 
 
 class Numbering(NamedTuple):
-    """What a log writes into the batches that it appends.
+    """The numbers that a log writes into batches.
 
     :param base_offset: of the first record
     :param leader_epoch: of the leader

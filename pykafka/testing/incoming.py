@@ -47,7 +47,7 @@ class RefusedError(Exception):
 
 
 class Rules(NamedTuple):
-    """What the records have to comply with.
+    """The rules that records have to comply with.
 
     :param version: of the Produce request
     :param magic: the message format of the log

@@ -43,7 +43,7 @@ class SequenceError(Exception):
 
 
 class ProducerState:
-    """What a log knows of one producer id.
+    """The state of one producer id in a log.
 
     :param epoch: the latest one
     """
@@ -110,6 +110,17 @@ class ProducerStates:
         if first != expected:
             raise SequenceError(
                 OutOfOrderSequenceNumber.ERROR_CODE, f"{who} sent sequence number {first}; the next one is {expected}"
+            )
+
+    def check_start(self, raw: RawBatch) -> None:
+        """Check that a producer that the log does not know begins at 0, as in transactions of version 2 (KIP-890).
+
+        :raises SequenceError: it begins later
+        """
+        if raw.producer_id not in self.by_id and raw.base_sequence != 0:
+            raise SequenceError(
+                OutOfOrderSequenceNumber.ERROR_CODE,
+                f"producer {raw.producer_id} is not known here, and begins at sequence number {raw.base_sequence}",
             )
 
     def add(self, raw: RawBatch, offset: int, now_ms: int) -> None:

@@ -114,7 +114,7 @@ class ClusterState:
         :param index: its number
         """
         found = self.topic(topic)
-        return found.partitions[index] if found is not None and 0 <= index < len(found.partitions) else None
+        return None if found is None else found.partition(index)
 
     def place(self, partitions: int, replication_factor: int = 1, first: int = 0) -> list[list[int]]:
         """Return replicas for the partitions of a topic: one broker after another leads them.

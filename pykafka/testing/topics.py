@@ -105,6 +105,10 @@ class Topic:
     def __repr__(self) -> str:
         return f"<Topic {self.name} {len(self.partitions)} partitions>"
 
+    def partition(self, index: int) -> Partition | None:
+        """Return a partition; None if there is none with this number."""
+        return self.partitions[index] if 0 <= index < len(self.partitions) else None
+
     def setting(self, name: str) -> str:
         """Return a setting of the topic, such as max.message.bytes: its own, or Kafka's default."""
         return self.configs.get(name) or DEFAULTS[name]

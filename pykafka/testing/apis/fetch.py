@@ -78,14 +78,15 @@ class PartitionRead:
     :param wanted: the partition, and from where on
     """
 
-    __slots__ = ("asked", "call", "follower", "is_committed", "partition", "request", "wanted")
+    __slots__ = ("asked", "call", "follower", "is_committed", "partition", "request", "topic", "wanted")
 
     def __init__(self, call: Call, request: wire.FetchRequest, wanted: Wanted) -> None:
         self.call = call
         self.request = request
         self.wanted = wanted
         self.asked: Any = wanted.asked
-        self.partition = call.state.partition(wanted.topic, self.asked.partition)
+        self.topic = call.state.topic(wanted.topic)
+        self.partition = None if self.topic is None else self.topic.partition(self.asked.partition)
         #: The broker that reads, as a follower; -1: a consumer.
         self.follower = request.replica_state.replica_id if call.version >= _WITH_STATE else request.replica_id
         self.is_committed = request.isolation_level == _COMMITTED
@@ -96,9 +97,10 @@ class PartitionRead:
 
     def error(self) -> int:
         """Return why it cannot be read; 0 if it can."""
-        state, partition, asked, node = self.call.state, self.partition, self.asked, self.call.node.node_id
-        if partition is None or state.partition(self.wanted.topic, asked.partition) is not partition:
-            by_id = self.call.version >= _WITH_IDS and state.topic(self.wanted.topic) is None
+        partition, asked, node, topic = self.partition, self.asked, self.call.node.node_id, self.topic
+        is_gone = topic is None or self.call.state.topics.get(topic.name) is not topic
+        if is_gone or partition is None:
+            by_id = is_gone and self.call.version >= _WITH_IDS
             return UnknownTopicId.ERROR_CODE if by_id else UnknownTopicOrPartition.ERROR_CODE
         if node not in partition.replicas:
             return NotLeaderForPartition.ERROR_CODE
@@ -205,8 +207,7 @@ class PartitionRead:
             ]
 
     def _has_zstd(self, batches: list[StoredBatch]) -> bool:
-        topic = self.call.state.topic(self.wanted.topic)
-        is_set = topic is not None and topic.setting("compression.type") == "zstd"
+        is_set = self.topic is not None and self.topic.setting("compression.type") == "zstd"
         return is_set or (self.call.version < _WITH_BATCHES and any(batch.codec == ZSTD for batch in batches))
 
     def _pieces(

@@ -47,8 +47,11 @@ def metadata(call: Call, request: wire.MetadataRequest) -> wire.MetadataResponse
         for node in state.nodes.values()
         if node.is_up
     ]
+    # Brokers without ZooKeeper name one that is up: it passes requests on to the controller.
+    others = brokers[0].node_id if brokers else -1
+    controller = state.controller_id if state.is_up(state.controller_id) else others
     response = wire.MetadataResponse(
-        brokers=brokers, cluster_id=state.cluster_id, controller_id=state.controller_id, topics=topics
+        brokers=brokers, cluster_id=state.cluster_id, controller_id=controller, topics=topics
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS

@@ -26,6 +26,8 @@ _Answer = _Topic.Partition
 #: From which version on topics have ids, and answers say who leads.
 _FIRST_WITH_IDS = 13
 _FIRST_WITH_LEADERS = 10
+#: The first version whose transactions are of version 2: writing adds a partition to them.
+_FIRST_THAT_ADDS = 12
 _ALL, _NONE = -1, 0
 _NO_OFFSET = -1
 
@@ -63,9 +65,7 @@ def produce(call: Call, request: wire.ProduceRequest) -> wire.ProduceResponse | 
 def _write(
     call: Call, request: wire.ProduceRequest, topic: Topic | None, asked: Any, written: list[_Written]
 ) -> _Answer:
-    partition = None
-    if topic is not None and 0 <= asked.index < len(topic.partitions):
-        partition = topic.partitions[asked.index]
+    partition = None if topic is None else topic.partition(asked.index)
     if topic is None or partition is None:
         unknown_id = topic is None and call.version >= _FIRST_WITH_IDS
         code = UnknownTopicId.ERROR_CODE if unknown_id else UnknownTopicOrPartition.ERROR_CODE
@@ -138,6 +138,8 @@ def _check_producers(
             is_of_log = code == InvalidProducerEpoch.ERROR_CODE and not state.data_path.verifies
             raise SequenceError(code, "") if is_of_log else RefusedError(code, "")
     partition.log.producers.check(raw, state.data_path.refuses_unknown)
+    if raw.is_transactional and call.version >= _FIRST_THAT_ADDS:
+        partition.log.producers.check_start(raw)
     return None
 
 

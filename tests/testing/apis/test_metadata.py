@@ -129,6 +129,7 @@ def test_a_leader_that_is_down(version: int, keeps: bool) -> None:
     brokers.state.nodes[1].is_up = False
     found = asked(brokers, version, "orders")
     assert [node.node_id for node in found.brokers] == [2]
+    assert found.controller_id == (2 if version else -1)
     (part,) = found.topics[0].partitions
     assert part.error_code == LeaderNotAvailable.ERROR_CODE
     assert part.leader_id == (1 if keeps else -1)

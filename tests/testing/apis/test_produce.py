@@ -308,11 +308,23 @@ def test_sequence_numbers_begin_again_after_the_largest() -> None:
     assert brokers.produce(numbered(1)).base_offset == 3
 
 
-@pytest.mark.parametrize(("numbers", "code"), [((2, 4), UnknownProducerId.ERROR_CODE), ((2, 8, 2), 0)])
-def test_producers_that_the_log_does_not_know(numbers: tuple[int, ...], code: int) -> None:
+@pytest.mark.parametrize(
+    ("numbers", "version", "transactional", "code"),
+    [
+        ((2, 4), 8, False, UnknownProducerId.ERROR_CODE),
+        ((2, 8, 2), 9, False, 0),
+        ((4, 4), 11, True, 0),
+        ((4, 4), 12, False, 0),
+        ((4, 4), 12, True, OutOfOrderSequenceNumber.ERROR_CODE),
+    ],
+)
+def test_producers_that_the_log_does_not_know(
+    numbers: tuple[int, ...], version: int, transactional: bool, code: int
+) -> None:
     brokers = Brokers()
     brokers.state.data_path = data_path(numbers)
-    answer = brokers.produce(numbered(7))
+    brokers.state.check_transactional = lambda *_: 0
+    answer = brokers.produce(numbered(7, transactional=transactional), version)
     assert answer.error_code == code
     assert answer.log_start_offset == 0
 
