@@ -165,17 +165,17 @@ def test_epochs_of_a_consumer_group(cluster: DirectCluster) -> None:
     second.settle()
     kept = min(index for _, index in first.owned)
     lost = min(index for _, index in second.owned)
-    assert first.epoch == 2
-    assert commit(cluster, member=first, epoch=1, partition=kept) == 0  # KIP-1251: its own since epoch 1
-    assert commit(cluster, member=first, epoch=1, partition=lost) == StaleMemberEpoch.ERROR_CODE
+    assert first.epoch == 3
+    assert commit(cluster, member=first, epoch=2, partition=kept) == 0  # KIP-1251: its own since epoch 2
+    assert commit(cluster, member=first, epoch=2, partition=lost) == StaleMemberEpoch.ERROR_CODE
     cluster.state.groups.settings.has_assignment_epochs = False
-    assert commit(cluster, member=first, epoch=1, partition=kept) == StaleMemberEpoch.ERROR_CODE
+    assert commit(cluster, member=first, epoch=2, partition=kept) == StaleMemberEpoch.ERROR_CODE
     assert commit(cluster, member=first, partition=kept) == 0
 
 
 @pytest.mark.parametrize(
     ("member_id", "epoch", "code"),
-    [("a", 1, 0), (None, -1, 0), ("a", 7, StaleMemberEpoch.ERROR_CODE), ("x", 1, UnknownMemberId.ERROR_CODE)],
+    [("a", 2, 0), (None, -1, 0), ("a", 7, StaleMemberEpoch.ERROR_CODE), ("x", 1, UnknownMemberId.ERROR_CODE)],
 )
 def test_who_may_fetch(cluster: DirectCluster, member_id: str | None, epoch: int, code: int) -> None:
     ConsumerPeer(cluster, "a").heartbeat()

@@ -166,7 +166,7 @@ class Groups:
         group = self._groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
             if request.member_epoch != 0 or (group is not None and not isinstance(group, ClassicGroup)):
-                raise GroupIdNotFound(f"Group {request.group_id} not found.")
+                raise GroupIdNotFound(f"Consumer group {request.group_id} not found.")
             if group is None or group.is_empty:
                 group = self._new_consumer(request.group_id)
             else:
