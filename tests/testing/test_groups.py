@@ -32,7 +32,7 @@ def cluster() -> DirectCluster:
 
 
 def stable(cluster: DirectCluster, *members: ClassicPeer) -> None:
-    """Let members join and sync; each gets its member id as its assignment."""
+    """Join and sync; each gets its member id as its assignment."""
     held = [member.join() for member in members]
     cluster.advance(100)
     cluster.advance(100)

@@ -84,7 +84,7 @@ def heartbeat(call: Call, request: wire.HeartbeatRequest) -> wire.HeartbeatRespo
 
 @api(wire.LeaveGroupRequest)
 def leave_group(call: Call, request: wire.LeaveGroupRequest) -> wire.LeaveGroupResponse:
-    """Let members go."""
+    """Remove members."""
     try:
         check_group(call, request.group_id)
     except ProtocolClientError as error:

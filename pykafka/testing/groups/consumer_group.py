@@ -249,7 +249,7 @@ class ConsumerGroup:
             self.static_members[member.instance_id] = member.member_id
 
     def replace(self, old: ConsumerMember, member_id: str, client: Client) -> ConsumerMember:
-        """Let a static member come back by another member id, with what it has had."""
+        """Put a static member back by another member id, with what it has had."""
         member = self.made(member_id, old.instance_id, client)
         member.take_over(old)
         old.session.cancel()
@@ -287,7 +287,7 @@ class ConsumerGroup:
             self.assignment_epoch = self.epoch
 
     def reconcile(self, member: ConsumerMember, owned: Collection[Key] | None) -> None:
-        """Let a member go a step towards its target assignment; it has its rebalance timeout to revoke what it must."""
+        """Take a member a step towards its target assignment; it has its rebalance timeout to revoke what it must."""
         was = member.state
         target = self.target.get(member.member_id, set())
         member.reconcile(target, self.assignment_epoch, owned, lambda: self.of_others(member))
@@ -327,7 +327,7 @@ class ConsumerGroup:
         return member
 
     def remove(self, member: ConsumerMember) -> None:
-        """Let a member go; the next heartbeat of another one makes a new target assignment."""
+        """Remove a member; the next heartbeat of another one makes a new target assignment."""
         member.session.cancel()
         member.rebalance.cancel()
         del self.members[member.member_id]

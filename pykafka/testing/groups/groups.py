@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Group(Protocol):
-    """What groups of all protocols have."""
+    """The face of groups of all protocols."""
 
     name: str
     #: As ListGroups reports it: "classic", "consumer".
@@ -144,7 +144,7 @@ class Groups:
         self._for_classic(request.group_id).heartbeat(request)
 
     def leave(self, group: str, member_id: str, instance_id: str | None) -> None:
-        """Let a member of the classic protocol go."""
+        """Remove a member of the classic protocol."""
         self._for_classic(group).leave(member_id, instance_id)
         self._downgrade(group)
 
