@@ -37,7 +37,7 @@ def described(cluster: DirectCluster) -> wire.ConsumerGroupDescribeResponse.Grou
 def test_a_member_revokes_before_another_one_gets(cluster: DirectCluster) -> None:
     first, second = ConsumerPeer(cluster, "a"), ConsumerPeer(cluster, "b")
     first.heartbeat()
-    assert (first.epoch, first.owned) == (2, ALL)
+    assert (first.epoch, first.owned) == (2, ALL)  # as brokers of 4.3 do
     second.heartbeat()
     assert (second.epoch, second.owned) == (3, set())
     before = set(first.owned)
@@ -78,8 +78,8 @@ def test_an_answer_has_the_assignment_only_if_it_changed(cluster: DirectCluster)
     assert member.send().assignment is None
 
 
-@pytest.mark.parametrize(("epoch", "loses", "code"), [(0, 0, 0), (2, 0, 0), (9, 0, FencedMemberEpoch.ERROR_CODE)])
-def test_epochs_that_are_not_the_present_one(cluster: DirectCluster, epoch: int, loses: int, code: int) -> None:
+@pytest.mark.parametrize(("epoch", "code"), [(0, 0), (2, 0), (9, FencedMemberEpoch.ERROR_CODE)])
+def test_epochs_that_are_not_the_present_one(cluster: DirectCluster, epoch: int, code: int) -> None:
     first, second = ConsumerPeer(cluster, "a"), ConsumerPeer(cluster, "b")
     first.heartbeat()
     second.heartbeat()
@@ -98,10 +98,10 @@ def test_an_epoch_before_the_last_one_is_fenced(cluster: DirectCluster) -> None:
         ConsumerPeer(cluster, name).heartbeat()
         first.settle()
     assert first.epoch == 4
-    first.epoch = 2
+    first.epoch = 1
     answer = first.send()
     assert answer.error_code == FencedMemberEpoch.ERROR_CODE
-    assert "smaller member epoch (2)" in str(answer.error_message)
+    assert "smaller member epoch (1)" in str(answer.error_message)
 
 
 def test_a_member_that_does_not_revoke_is_put_out(cluster: DirectCluster) -> None:

@@ -171,7 +171,7 @@ def test_the_next_member_goes_on_where_the_last_one_committed(client: KafkaClien
 
 
 def silent_member(cluster: FakeCluster, options: dict[str, Any]) -> None:
-    """Let a member join that never sends anything again; its session of the classic protocol is 10 s."""
+    """Add a member that never sends anything again; its session of the classic protocol is 10 s."""
     direct: Any = SimpleNamespace(state=cluster._state)
     with direct.state.lock:
         if options["protocol"] == "consumer":

@@ -32,7 +32,7 @@ def cluster() -> DirectCluster:
 
 
 def stable(cluster: DirectCluster, *members: ClassicPeer) -> None:
-    """Let members join and sync; each gets its member id as its assignment."""
+    """Join and sync; each gets its member id as its assignment."""
     held = [member.join() for member in members]
     cluster.advance(100)
     cluster.advance(100)
@@ -262,7 +262,10 @@ def test_requests_that_make_no_sense_are_refused(
 def test_only_the_coordinator_answers() -> None:
     cluster = DirectCluster(nodes=2)
     cluster.state.coordinators["group", "g"] = 2
-    requests: list[Request[Any]] = [wire.HeartbeatRequest(group_id="g"), wire.SyncGroupRequest(group_id="g")]
+    requests: list[Request[Any]] = [
+        wire.HeartbeatRequest(group_id="g"),
+        wire.SyncGroupRequest(group_id="g", protocol_type="consumer", protocol_name="range"),
+    ]
     for request in requests:
         assert cluster.ask(request).error_code == NotCoordinatorForGroup.ERROR_CODE
         assert cluster.ask(request, node=2).error_code == UnknownMemberId.ERROR_CODE

@@ -7,6 +7,7 @@ from typing import TypeVar
 from pykafka.exceptions import (
     GroupIdNotFound,
     GroupSubscribedToTopic,
+    InconsistentGroupProtocol,
     InvalidSessionTimeout,
     ProtocolClientError,
     UnknownTopicOrPartition,
@@ -66,6 +67,8 @@ def sync_group(call: Call, request: wire.SyncGroupRequest) -> wire.SyncGroupResp
     """Give a member its assignment; the answer comes when the leader has sent it."""
     try:
         check_group(call, request.group_id)
+        if call.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+            raise InconsistentGroupProtocol("SyncGroup names the protocol from version 5 on")
         return _answer_of(call, call.state.groups.sync(request))
     except ProtocolClientError as error:
         return wire.SyncGroupResponse(error_code=error.ERROR_CODE)
@@ -84,7 +87,7 @@ def heartbeat(call: Call, request: wire.HeartbeatRequest) -> wire.HeartbeatRespo
 
 @api(wire.LeaveGroupRequest)
 def leave_group(call: Call, request: wire.LeaveGroupRequest) -> wire.LeaveGroupResponse:
-    """Let members go."""
+    """Remove members."""
     try:
         check_group(call, request.group_id)
     except ProtocolClientError as error:

@@ -10,7 +10,6 @@ from pykafka.exceptions import (
     OffsetMetadataTooLarge,
     ProtocolClientError,
     StaleMemberEpoch,
-    UnknownMemberId,
     UnknownTopicId,
     UnknownTopicOrPartition,
     UnstableOffsetCommit,
@@ -194,8 +193,6 @@ def _of_group(call: Call, asked: _Fetch.Group, *, require_stable: bool) -> _Fetc
         group = call.state.groups.get(name)
         if group is not None:
             group.check_fetch(asked.member_id, asked.member_epoch)
-        elif asked.member_id and asked.member_epoch >= 0:
-            raise UnknownMemberId(f"there is no group {name}")
     except ProtocolClientError as error:
         result.error_code = error.ERROR_CODE
         if call.version < 2:  # which have no place for an error of the whole group

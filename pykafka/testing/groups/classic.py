@@ -444,7 +444,7 @@ class ClassicGroup:
             raise RebalanceInProgress(f"group {self.name} rebalances")
 
     def leave(self, member_id: str, instance_id: str | None) -> None:
-        """Let a member go. Without its id a static member is named by its instance id: an administrator removes it."""
+        """Remove a member. Without its id a static member is named by its instance id: an administrator removes it."""
         if member_id in self._pending:
             self._forget_pending(member_id)
             self._complete_if_all_joined()

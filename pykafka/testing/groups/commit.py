@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Commit(NamedTuple):
-    """What a group checks before it takes offsets.
+    """The sender of a commit, and its partitions.
 
     :param member_id: "": not a member
     :param instance_id: of a static member

@@ -20,7 +20,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
 )
 from pykafka.protocol import wire
-from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, assignment_bytes
+from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment
 from pykafka.testing.groups.consumer_member import AWAY, ConsumerMember, Key, MemberState
 from pykafka.testing.groups.deadline import Deadline
 from pykafka.testing.groups.held import Client
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from pykafka.testing.waiters import Waiters
 
 _Answer = wire.ConsumerGroupHeartbeatResponse
+#: The end of an assignment of the classic protocol.
+_NO_USER_DATA = (-1).to_bytes(4, "big", signed=True)
 
 
 class ConsumerGroup:
@@ -63,10 +65,10 @@ class ConsumerGroup:
         self._settings = settings
         self._topics = topics
         self._new_id = new_id
-        #: Counts changes of members, of what they read, and of those topics; the first member makes it 2.
+        #: Counts changes of members, of what they read, and of those topics.
         self.epoch = 1
         #: The epoch of the target assignment.
-        self.assignment_epoch = 0
+        self.assignment_epoch = 1
         self.target: dict[str, set[Key]] = {}
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}
@@ -126,7 +128,7 @@ class ConsumerGroup:
         """Return what a member may read, in the format of the classic protocol."""
         names = {topic.id: name for name, topic in self._topics.items()}
         listed = [(names[topic], ids) for topic, ids in by_topic(member.assigned).items() if topic in names]
-        return assignment_bytes(ConsumerProtocolAssignment(sorted(listed)))
+        return bytes(ConsumerProtocolAssignment(sorted(listed)).get_bytes()) + _NO_USER_DATA
 
     # -- heartbeats --
 
@@ -140,7 +142,7 @@ class ConsumerGroup:
         elif request.instance_id == "" or request.rack_id == "":
             wrong = f"{'InstanceId' if request.instance_id == '' else 'RackId'} can't be empty."
         elif epoch < AWAY:
-            wrong = f"MemberEpoch is {epoch}, but must be greater than or equal to -2."
+            wrong = "MemberEpoch is invalid."
         elif epoch == AWAY and request.instance_id is None:
             wrong = "InstanceId can't be null."
         elif epoch == 0 and request.rebalance_timeout_ms == -1:
@@ -203,18 +205,17 @@ class ConsumerGroup:
             return True, self.made(member_id, instance_id, client)
         if member.member_id != member_id:
             if epoch != 0:
-                raise fenced_instance(member_id, str(instance_id))
+                raise fenced_instance(member_id, str(instance_id), member.member_id)
             if member.epoch != AWAY:
                 raise UnreleasedInstanceId(
                     f"Static member {member_id} with instance id {instance_id} cannot join the group because the "
-                    "instance id is owned by another member."
+                    f"instance id is owned by {member.member_id} member."
                 )
             return False, self.replace(member, member_id, client)
         member.client = client
-        if epoch == 0:
+        if member.epoch == AWAY and epoch == 0:
             member.epoch = member.previous_epoch = 0
-            member.state, member.revoking = MemberState.STABLE, set()
-        elif not member.may_send(epoch, owned):
+        elif epoch != 0 and not member.may_send(epoch, owned):
             than = "greater" if epoch > member.epoch else "smaller"
             raise FencedMemberEpoch(
                 f"The consumer group member has a {than} member epoch ({epoch}) than the one known by the group "
@@ -248,7 +249,7 @@ class ConsumerGroup:
             self.static_members[member.instance_id] = member.member_id
 
     def replace(self, old: ConsumerMember, member_id: str, client: Client) -> ConsumerMember:
-        """Let a static member come back by another member id, with what it has had."""
+        """Put a static member back by another member id, with what it has had."""
         member = self.made(member_id, old.instance_id, client)
         member.take_over(old)
         old.session.cancel()
@@ -286,7 +287,7 @@ class ConsumerGroup:
             self.assignment_epoch = self.epoch
 
     def reconcile(self, member: ConsumerMember, owned: Collection[Key] | None) -> None:
-        """Let a member go a step towards its target assignment; it has its rebalance timeout to revoke what it must."""
+        """Take a member a step towards its target assignment; it has its rebalance timeout to revoke what it must."""
         was = member.state
         target = self.target.get(member.member_id, set())
         member.reconcile(target, self.assignment_epoch, owned, lambda: self.of_others(member))
@@ -319,14 +320,14 @@ class ConsumerGroup:
             if known is None:
                 raise UnknownMemberId(f"Instance id {instance_id} is unknown.")
             if known != member_id:
-                raise fenced_instance(member_id, instance_id)
+                raise fenced_instance(member_id, instance_id, known)
         member = self.members.get(member_id)
         if member is None:
             raise UnknownMemberId(f"Member {member_id} is not a member of group {self.name}.")
         return member
 
     def remove(self, member: ConsumerMember) -> None:
-        """Let a member go; the next heartbeat of another one makes a new target assignment."""
+        """Remove a member; the next heartbeat of another one makes a new target assignment."""
         member.session.cancel()
         member.rebalance.cancel()
         del self.members[member.member_id]
@@ -364,7 +365,7 @@ class ConsumerGroup:
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Raise the error that refuses to report offsets to a member, if one does."""
-        if not member_id and epoch < 0:
+        if member_id is None and epoch < 0:
             return
         member = self.member(member_id or "", None)
         if epoch != member.epoch:
@@ -373,11 +374,9 @@ class ConsumerGroup:
             )
 
 
-def fenced_instance(member_id: str, instance_id: str) -> FencedInstanceId:
+def fenced_instance(member_id: str, instance_id: str, other: str) -> FencedInstanceId:
     """Return the error of a member whose place another one has taken."""
-    return FencedInstanceId(
-        f"Static member {member_id} with instance id {instance_id} was fenced by another member with the same id."
-    )
+    return FencedInstanceId(f"Static member {member_id} with instance id {instance_id} was fenced by member {other}.")
 
 
 def keys_of(

@@ -104,7 +104,7 @@ class ConsumerMember:
 
     @property
     def held(self) -> set[Key]:
-        """What no other member may get: what it may read, and what it has still to revoke."""
+        """The partitions that no other member may get: those that it may read, and those that it has still to revoke."""
         return self.assigned.keys() | self.revoking
 
     def reconcile(

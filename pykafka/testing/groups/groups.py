@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Group(Protocol):
-    """What groups of all protocols have."""
+    """The face of groups of all protocols."""
 
     name: str
     #: As ListGroups reports it: "classic", "consumer".
@@ -144,7 +144,7 @@ class Groups:
         self._for_classic(request.group_id).heartbeat(request)
 
     def leave(self, group: str, member_id: str, instance_id: str | None) -> None:
-        """Let a member of the classic protocol go."""
+        """Remove a member of the classic protocol."""
         self._for_classic(group).leave(member_id, instance_id)
         self._downgrade(group)
 
@@ -166,7 +166,7 @@ class Groups:
         group = self._groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
             if request.member_epoch != 0 or (group is not None and not isinstance(group, ClassicGroup)):
-                raise GroupIdNotFound(f"Group {request.group_id} not found.")
+                raise GroupIdNotFound(f"Consumer group {request.group_id} not found.")
             if group is None or group.is_empty:
                 group = self._new_consumer(request.group_id)
             else:

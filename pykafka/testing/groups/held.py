@@ -11,7 +11,7 @@ A = TypeVar("A")
 
 
 class Client(NamedTuple):
-    """Who sends a request.
+    """The sender of a request.
 
     :param client_id: as it calls itself
     :param host: as brokers show it

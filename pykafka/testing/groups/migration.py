@@ -147,7 +147,7 @@ class ClassicMembers:
         return RebalanceInProgress(f"group {self._group.name} rebalances")
 
     def leave(self, member_id: str, instance_id: str | None) -> None:
-        """Let a member go."""
+        """Remove a member."""
         if not member_id and instance_id is not None:
             member_id = self._group.static_members.get(instance_id, "")
         self._group.remove(self._group.member(member_id, instance_id))

@@ -42,12 +42,42 @@ def target_assignment(
     else:
         by_id = {topics[name].id: name for name in names}
         claims = {
-            member: Claim(frozenset(TopicPartition(by_id[id_], index) for id_, index in keys if id_ in by_id), 0)
-            for member, keys in before.items()
-            if member in members
+            member: {
+                TopicPartition(by_id[id_], index)
+                for id_, index in before.get(member, ())
+                if id_ in by_id and by_id[id_] in wanted
+            }
+            for member, wanted in subscribed.items()
         }
-        shares = {member: set(keys) for member, keys in balanced(partitions, subscribed, claims).items()}
+        shares = _uniform(subscribed, partitions, claims)
     return {member: {(topics[key.topic].id, key.partition) for key in shares.get(member, ())} for member in members}
+
+
+def _uniform(
+    subscribed: Mapping[str, Collection[str]],
+    partitions: Mapping[str, Collection[int]],
+    before: Mapping[str, Collection[TopicPartition]],
+) -> dict[str, set[TopicPartition]]:
+    if len({frozenset(names) for names in subscribed.values()}) > 1:
+        claims = {member: Claim(frozenset(keys), 0) for member, keys in before.items()}
+        return {member: set(keys) for member, keys in balanced(partitions, subscribed, claims).items()}
+    # As brokers do if all members read the same topics: each keeps its first ones, and one after another is filled up.
+    free = [TopicPartition(topic, index) for topic in sorted(partitions) for index in partitions[topic]]
+    quota, longer = divmod(len(free), max(len(subscribed), 1))
+    shares: dict[str, set[TopicPartition]] = {}
+    for member in subscribed:
+        is_longer = longer > 0 and len(before[member]) > quota
+        longer -= is_longer
+        shares[member] = set(sorted(before[member])[: quota + is_longer])
+    taken = {key for share in shares.values() for key in share}
+    free = [key for key in free if key not in taken]
+    for share in shares.values():
+        is_longer = longer > 0 and len(share) <= quota
+        longer -= is_longer
+        missing = max(quota + is_longer - len(share), 0)
+        share.update(free[:missing])
+        del free[:missing]
+    return shares
 
 
 def _by_range(
