@@ -1,4 +1,4 @@
-"""`Configs`: what administrators have set of topics, brokers, groups and clients' metrics, and which value counts."""
+"""`Configs`: the configurations of topics, brokers, groups and clients' metrics, and the effective values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LEVELS: Final = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
 
 
 class Resource(IntEnum):
-    """What has a configuration, by the numbers of the protocol."""
+    """The kinds of resources that have a configuration, by the numbers of the protocol."""
 
     TOPIC = 2
     BROKER = 4
@@ -43,7 +43,7 @@ class Resource(IntEnum):
 
 
 class Source(IntEnum):
-    """Where a value is from, by the numbers of the protocol."""
+    """The sources of values, by the numbers of the protocol."""
 
     TOPIC = 1
     BROKER = 2
@@ -56,7 +56,7 @@ class Source(IntEnum):
 
 
 class Operation(IntEnum):
-    """What an administrator does with a value, by the numbers of IncrementalAlterConfigs."""
+    """The ways to change a value, by the numbers of IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1
@@ -65,11 +65,11 @@ class Operation(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """A place that a setting's value could be from.
+    """A source of a setting's value.
 
-    :param name: of the setting there
-    :param value: there
-    :param source: the place
+    :param name: of the setting in that source
+    :param value: in that source
+    :param source: broker, topic, default and so on
     """
 
     name: str
@@ -81,9 +81,9 @@ class Entry(NamedTuple):
     """A setting of a resource, as administrators see it.
 
     :param setting: its type and so on
-    :param value: the one that counts; None: none does, or it is secret
-    :param source: where the value is from
-    :param synonyms: the places that it could be from, the one that counts first
+    :param value: the effective one; None: it is not set, or it is secret
+    :param source: of the effective value
+    :param synonyms: all sources of a value, the effective one first
     """
 
     setting: Setting
@@ -188,7 +188,7 @@ class Configs:
             for name in names
             if values.get(name) is not None
         ]
-        # As brokers do: what stands before the first place with the first name does not count.
+        # As brokers do: sources before the first one with the first name are dropped.
         return list(dropwhile(lambda synonym: synonym.name != names[0], synonyms))
 
     def _entry(self, setting: Setting, own: Mapping[str, str], source: Source, others: list[Synonym]) -> Entry:

@@ -380,6 +380,20 @@ class FakeCluster:
                     raise ValueError(f"groups have no setting {name!r}: one of {', '.join(known)}")
                 setattr(state.groups.settings, name, value)
 
+    def hold_markers(self) -> None:
+        """Write no transaction markers until `release_markers`.
+
+        Producers get their answer to EndTxn, and CONCURRENT_TRANSACTIONS to what they ask next; last stable offsets stand
+        still, so consumers with isolation_level "read_committed" wait.
+        """
+        with self._locked() as state:
+            state.transactions.hold_markers()
+
+    def release_markers(self) -> None:
+        """Write the transaction markers that `hold_markers` has held, and later ones at once."""
+        with self._locked() as state:
+            state.transactions.release_markers()
+
     def set_versions(self, api: ApiName, lowest: int, highest: int) -> None:
         """Limit the versions of an API that brokers speak and list; -1, -1 removes the API.
 

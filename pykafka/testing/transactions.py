@@ -159,194 +159,206 @@ class Transactions:
 
     def find(self, transactional_id: str) -> Transaction | None:
         """Return what is known of an id; None: it is not known, or was forgotten as it was not used for long."""
-        known = self.by_id.get(transactional_id)
-        if known is None or known.state in _PREPARING or known.state == TransactionState.ONGOING:
-            return known
-        if self._waiters.now_ms() - known.updated_ms >= self.expiration_ms:
-            known.state = TransactionState.DEAD
+        transaction = self.by_id.get(transactional_id)
+        if transaction is None or transaction.state in _PREPARING or transaction.state == TransactionState.ONGOING:
+            return transaction
+        if self._waiters.now_ms() - transaction.updated_ms >= self.expiration_ms:
+            transaction.state = TransactionState.DEAD
             del self.by_id[transactional_id]
             return None
-        return known
+        return transaction
 
-    def init(self, transactional_id: str | None, timeout_ms: int, asker: Identity) -> Identity:
+    def init(self, transactional_id: str | None, timeout_ms: int, producer: Identity) -> Identity:
         """Return the producer id and epoch of a new producer, or the next epoch of one (InitProducerId).
 
         :param transactional_id: None: of an idempotent producer
         :param timeout_ms: after which its transactions are aborted (ms)
-        :param asker: what it has been so far, to get the next epoch (KIP-360)
+        :param producer: what it has been so far, to get the next epoch (KIP-360)
         :raises ProtocolClientError: it is fenced; or a transaction of its predecessor has to end first
         """
         if transactional_id is None:
             return Identity(next(self._producer_ids), 0)
-        if not transactional_id or (asker.producer_id < 0) != (asker.epoch < 0):
+        if not transactional_id or (producer.producer_id < 0) != (producer.epoch < 0):
             raise InvalidRequest
         if not 0 < timeout_ms <= self.max_timeout_ms:
             raise InvalidTransactionTimeout
-        known = self.find(transactional_id)
-        if known is None:
-            known = self.by_id[transactional_id] = Transaction(transactional_id, next(self._producer_ids))
-        if not _may_init(known, asker):
+        transaction = self.find(transactional_id)
+        if transaction is None:
+            transaction = self.by_id[transactional_id] = Transaction(transactional_id, next(self._producer_ids))
+        if not _may_init(transaction, producer):
             raise ProducerFenced
-        if known.state in _PREPARING:
+        if transaction.state in _PREPARING:
             raise ConcurrentTransactions
-        if known.state == TransactionState.ONGOING:
-            self._fence(known)
+        if transaction.state == TransactionState.ONGOING:
+            self._fence(transaction)
             raise ConcurrentTransactions
-        self._renew(known, asker.epoch)
-        known.timeout_ms = timeout_ms
-        known.state = TransactionState.EMPTY
-        known.start_ms = -1
-        known.updated_ms = self._waiters.now_ms()
-        return known.identity
+        self._renew(transaction, producer.epoch)
+        transaction.timeout_ms = timeout_ms
+        transaction.state = TransactionState.EMPTY
+        transaction.start_ms = -1
+        transaction.updated_ms = self._waiters.now_ms()
+        return transaction.identity
 
-    def _renew(self, known: Transaction, expected: int) -> None:
+    def _renew(self, transaction: Transaction, expected: int) -> None:
         # Kafka: TransactionMetadata.prepareIncrementProducerEpoch, prepareProducerIdRotation.
-        if known.epoch == NO_EPOCH:
-            known.epoch = self.first_epoch
-        elif known.epoch >= _LAST_EPOCH:
-            known.previous_producer_id, known.producer_id = known.producer_id, next(self._producer_ids)
-            known.last_epoch = known.epoch if expected >= 0 else NO_EPOCH
-            known.epoch = 0
+        if transaction.epoch == NO_EPOCH:
+            transaction.epoch = self.first_epoch
+        elif transaction.epoch >= _LAST_EPOCH:
+            transaction.previous_producer_id, transaction.producer_id = (
+                transaction.producer_id,
+                next(self._producer_ids),
+            )
+            transaction.last_epoch = transaction.epoch if expected >= 0 else NO_EPOCH
+            transaction.epoch = 0
         elif expected < 0:
-            known.epoch, known.last_epoch = known.epoch + 1, NO_EPOCH
-        elif expected == known.epoch:
-            known.epoch, known.last_epoch = known.epoch + 1, known.epoch
-        elif expected != known.last_epoch:
+            transaction.epoch, transaction.last_epoch = transaction.epoch + 1, NO_EPOCH
+        elif expected == transaction.epoch:
+            transaction.epoch, transaction.last_epoch = transaction.epoch + 1, transaction.epoch
+        elif expected != transaction.last_epoch:
             raise ProducerFenced
 
-    def add_partitions(self, transactional_id: str, asker: Identity, partitions: Iterable[tuple[str, int]]) -> None:
+    def add_partitions(self, transactional_id: str, producer: Identity, partitions: Iterable[tuple[str, int]]) -> None:
         """Add partitions to the transaction of a producer, which begins with the first ones.
 
         :raises ProtocolClientError: the producer is fenced, or its last transaction has not ended yet
         """
-        known = self._of_producer(transactional_id, asker)
-        self._begin(known)
-        known.partitions.update(partitions)
+        transaction = self._of_producer(transactional_id, producer)
+        self._begin(transaction)
+        transaction.partitions.update(partitions)
 
-    def add_group(self, transactional_id: str, asker: Identity, group: str) -> None:
+    def add_group(self, transactional_id: str, producer: Identity, group: str) -> None:
         """Add the offsets of a group to the transaction of a producer.
 
         :raises ProtocolClientError: the producer is fenced, or its last transaction has not ended yet
         """
-        known = self._of_producer(transactional_id, asker)
-        self._begin(known)
-        known.groups.add(group)
+        transaction = self._of_producer(transactional_id, producer)
+        self._begin(transaction)
+        transaction.groups.add(group)
 
-    def _of_producer(self, transactional_id: str, asker: Identity) -> Transaction:
+    def _of_producer(self, transactional_id: str, producer: Identity) -> Transaction:
         if not transactional_id:
             raise InvalidRequest
-        known = self.find(transactional_id)
-        if known is None or known.producer_id != asker.producer_id:
+        transaction = self.find(transactional_id)
+        if transaction is None or transaction.producer_id != producer.producer_id:
             raise InvalidProducerIdMapping
-        if known.epoch != asker.epoch:
+        if transaction.epoch != producer.epoch:
             raise ProducerFenced
-        if known.state in _PREPARING:
+        if transaction.state in _PREPARING:
             raise ConcurrentTransactions
-        return known
+        return transaction
 
-    def _begin(self, known: Transaction) -> None:
-        if known.state == TransactionState.ONGOING:
+    def _begin(self, transaction: Transaction) -> None:
+        if transaction.state == TransactionState.ONGOING:
             return
-        known.state = TransactionState.ONGOING
-        known.start_ms = known.updated_ms = self._waiters.now_ms()
-        if known.timer is None:
-            known.timer = self._waiters.at(known.start_ms + known.timeout_ms, lambda: self._look_at_time(known))
+        transaction.state = TransactionState.ONGOING
+        transaction.start_ms = transaction.updated_ms = self._waiters.now_ms()
+        if transaction.timer is None:
+            transaction.timer = self._waiters.at(
+                transaction.start_ms + transaction.timeout_ms, lambda: self._look_at_time(transaction)
+            )
 
-    def _look_at_time(self, known: Transaction) -> None:
-        known.timer = None
-        if known.state != TransactionState.ONGOING:
+    def _look_at_time(self, transaction: Transaction) -> None:
+        transaction.timer = None
+        if transaction.state != TransactionState.ONGOING:
             return
-        due_ms = known.start_ms + known.timeout_ms
+        due_ms = transaction.start_ms + transaction.timeout_ms
         if self._waiters.now_ms() < due_ms:
-            known.timer = self._waiters.at(due_ms, lambda: self._look_at_time(known))
+            transaction.timer = self._waiters.at(due_ms, lambda: self._look_at_time(transaction))
         else:
-            self._fence(known)
+            self._fence(transaction)
 
-    def _fence(self, known: Transaction) -> None:
+    def _fence(self, transaction: Transaction) -> None:
         # The producer with the old epoch may come back with it, to get the next one (KIP-588), unless another asks before.
-        known.state = TransactionState.PREPARE_EPOCH_FENCE
-        known.last_epoch = known.epoch if self.path.knows_fenced else NO_EPOCH
-        known.epoch += 1
-        self._prepare(known, TransactionState.PREPARE_ABORT)
+        transaction.state = TransactionState.PREPARE_EPOCH_FENCE
+        transaction.last_epoch = transaction.epoch if self.path.knows_fenced else NO_EPOCH
+        transaction.epoch += 1
+        self._prepare(transaction, TransactionState.PREPARE_ABORT)
 
-    def is_in(self, transactional_id: str, asker: Identity, partition: tuple[str, int]) -> bool:
+    def is_in(self, transactional_id: str, producer: Identity, partition: tuple[str, int]) -> bool:
         """Return whether a partition is in the transaction of a producer that is under way.
 
         :raises ProtocolClientError: the producer is fenced, or its last transaction has not ended yet
         """
-        known = self._of_producer(transactional_id, asker)
-        return known.state == TransactionState.ONGOING and partition in known.partitions
+        transaction = self._of_producer(transactional_id, producer)
+        return transaction.state == TransactionState.ONGOING and partition in transaction.partitions
 
-    def has_group(self, transactional_id: str, asker: Identity, group: str) -> bool:
+    def has_group(self, transactional_id: str, producer: Identity, group: str) -> bool:
         """Return whether the offsets of a group are in the transaction of a producer that is under way.
 
         :raises ProtocolClientError: the producer is fenced, or its last transaction has not ended yet
         """
-        known = self._of_producer(transactional_id, asker)
-        return known.state == TransactionState.ONGOING and group in known.groups
+        transaction = self._of_producer(transactional_id, producer)
+        return transaction.state == TransactionState.ONGOING and group in transaction.groups
 
-    def end(self, transactional_id: str, asker: Identity, is_commit: bool, raises_epoch: bool) -> Identity:
+    def end(self, transactional_id: str, producer: Identity, is_commit: bool, raises_epoch: bool) -> Identity:
         """Commit or abort the transaction of a producer, and return what the producer is for the next one (EndTxn).
 
         :param transactional_id: the id
-        :param asker: the producer
+        :param producer: the producer
         :param is_commit: or it is aborted
         :param raises_epoch: whether the client speaks version 2 of transactions
         :raises ProtocolClientError: the producer is fenced, or there is no such transaction
         """
         if not transactional_id:
             raise InvalidRequest
-        known = self.find(transactional_id)
-        if known is None or not _is_of(known, asker, raises_epoch):
+        transaction = self.find(transactional_id)
+        if transaction is None or not _is_of(transaction, producer, raises_epoch):
             raise InvalidProducerIdMapping
-        if not _may_end(known, asker, raises_epoch):
+        if not _may_end(transaction, producer, raises_epoch):
             raise ProducerFenced
-        if known.state == TransactionState.ONGOING:
-            return self._end(known, is_commit, raises_epoch)
-        if raises_epoch and not is_commit and not _is_retry(known, asker) and known.state not in _PREPARING:
+        if transaction.state == TransactionState.ONGOING:
+            return self._end(transaction, is_commit, raises_epoch)
+        if (
+            raises_epoch
+            and not is_commit
+            and not _is_retry(transaction, producer)
+            and transaction.state not in _PREPARING
+        ):
             # Version 2 may abort what has not begun: it gets the next epoch.
-            return self._end(known, False, True)
-        _check_again(known, is_commit, raises_epoch and not _is_retry(known, asker))
-        return known.identity
+            return self._end(transaction, False, True)
+        _check_again(transaction, is_commit, raises_epoch and not _is_retry(transaction, producer))
+        return transaction.identity
 
-    def _end(self, known: Transaction, is_commit: bool, raises_epoch: bool) -> Identity:
-        following = known.identity
+    def _end(self, transaction: Transaction, is_commit: bool, raises_epoch: bool) -> Identity:
+        following = transaction.identity
         if raises_epoch:
-            if known.epoch >= _LAST_EPOCH:
-                known.next_producer_id = next(self._producer_ids)
-            known.epoch, known.last_epoch = known.epoch + 1, known.epoch
-            following = Identity(known.next_producer_id, 0) if known.next_producer_id >= 0 else known.identity
-        self._prepare(known, TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT)
+            if transaction.epoch >= _LAST_EPOCH:
+                transaction.next_producer_id = next(self._producer_ids)
+            transaction.epoch, transaction.last_epoch = transaction.epoch + 1, transaction.epoch
+            following = (
+                Identity(transaction.next_producer_id, 0) if transaction.next_producer_id >= 0 else transaction.identity
+            )
+        self._prepare(transaction, TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT)
         return following
 
-    def _prepare(self, known: Transaction, state: TransactionState) -> None:
-        known.state = state
-        known.updated_ms = self._waiters.now_ms()
-        self._write_markers(known)
+    def _prepare(self, transaction: Transaction, state: TransactionState) -> None:
+        transaction.state = state
+        transaction.updated_ms = self._waiters.now_ms()
+        self._write_markers(transaction)
 
     def write_markers(self) -> None:
         """Write the markers that are due, unless they are held."""
         self._retry = None
-        for known in list(self.by_id.values()):
-            if known.state in _PREPARING:
-                self._write_markers(known)
+        for transaction in list(self.by_id.values()):
+            if transaction.state in _PREPARING:
+                self._write_markers(transaction)
 
-    def _write_markers(self, known: Transaction) -> None:
+    def _write_markers(self, transaction: Transaction) -> None:
         if self._holds_markers:
             return
-        is_commit = known.state == TransactionState.PREPARE_COMMIT
-        for key in sorted(known.partitions):
-            if self._write_marker(known, key, is_commit):
-                known.partitions.discard(key)
-        if known.groups:
-            self._end_offsets(known.producer_id, is_commit)
-            known.groups.clear()
-        if not known.partitions:
-            self._complete(known, is_commit)
+        is_commit = transaction.state == TransactionState.PREPARE_COMMIT
+        for key in sorted(transaction.partitions):
+            if self._write_marker(transaction, key, is_commit):
+                transaction.partitions.discard(key)
+        if transaction.groups:
+            self._end_offsets(transaction.producer_id, is_commit)
+            transaction.groups.clear()
+        if not transaction.partitions:
+            self._complete(transaction, is_commit)
         elif self._retry is None:
             self._retry = self._waiters.after(_MARKERS_AGAIN_MS, self.write_markers)
 
-    def _write_marker(self, known: Transaction, key: tuple[str, int], is_commit: bool) -> bool:
+    def _write_marker(self, transaction: Transaction, key: tuple[str, int], is_commit: bool) -> bool:
         partition = self._partition(*key)
         if partition is None:
             # The topic was deleted meanwhile.
@@ -354,18 +366,23 @@ class Transactions:
         if not self._is_up(partition.leader):
             return False
         now_ms = self._waiters.now_ms()
-        partition.log.append_marker(known.producer_id, known.epoch, is_commit, now_ms, partition.leader_epoch)
+        partition.log.append_marker(
+            transaction.producer_id, transaction.epoch, is_commit, now_ms, partition.leader_epoch
+        )
         self._waiters.wake(partition)
         return True
 
-    def _complete(self, known: Transaction, is_commit: bool) -> None:
-        known.state = TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
-        known.updated_ms = self._waiters.now_ms()
-        if known.next_producer_id >= 0:
-            known.previous_producer_id, known.producer_id = known.producer_id, known.next_producer_id
-            known.next_producer_id = -1
-            known.epoch = 0
-        self._waiters.wake(("transaction", known.transactional_id))
+    def _complete(self, transaction: Transaction, is_commit: bool) -> None:
+        transaction.state = TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
+        transaction.updated_ms = self._waiters.now_ms()
+        if transaction.next_producer_id >= 0:
+            transaction.previous_producer_id, transaction.producer_id = (
+                transaction.producer_id,
+                transaction.next_producer_id,
+            )
+            transaction.next_producer_id = -1
+            transaction.epoch = 0
+        self._waiters.wake(("transaction", transaction.transactional_id))
 
     def check_produce(
         self, partition: Partition, transactional_id: str | None, producer_id: int, producer_epoch: int, version: int
@@ -383,15 +400,15 @@ class Transactions:
         """
         if transactional_id is None:
             return TransactionalIdAuthorizationFailed.ERROR_CODE
-        log, asker = partition.log, Identity(producer_id, producer_epoch)
-        state = log.producers.by_id.get(asker.producer_id)
-        if asker.producer_id in log.open_transactions and state is not None and state.epoch == asker.epoch:
+        log, producer = partition.log, Identity(producer_id, producer_epoch)
+        state = log.producers.by_id.get(producer.producer_id)
+        if producer.producer_id in log.open_transactions and state is not None and state.epoch == producer.epoch:
             return 0
         key = partition.topic, partition.index
         try:
             if version >= 12:
-                self.add_partitions(transactional_id, asker, [key])
-            elif self.path.verifies and not self.is_in(transactional_id, asker, key):
+                self.add_partitions(transactional_id, producer, [key])
+            elif self.path.verifies and not self.is_in(transactional_id, producer, key):
                 return TransactionAbortable.ERROR_CODE if version >= 11 else InvalidTxnState.ERROR_CODE
         except ProducerFenced:
             return InvalidProducerEpoch.ERROR_CODE
@@ -399,58 +416,60 @@ class Transactions:
             return refused.ERROR_CODE
         return 0
 
-    def check_offsets(self, transactional_id: str, asker: Identity, group: str, version: int) -> None:
+    def check_offsets(self, transactional_id: str, producer: Identity, group: str, version: int) -> None:
         """Check that a group's offsets of a transaction may be kept.
 
         From version 5 on, TxnOffsetCommit adds the group to the transaction (KIP-890).
 
         :param transactional_id: as the request has it
-        :param asker: the producer
+        :param producer: the producer
         :param group: whose offsets
         :param version: of TxnOffsetCommit
         :raises ProtocolClientError: the producer is fenced, or the group is not in its transaction
         """
         try:
             if version >= 5:
-                self.add_group(transactional_id, asker, group)
-            elif not self.has_group(transactional_id, asker, group) and self.path.verifies:
+                self.add_group(transactional_id, producer, group)
+            elif not self.has_group(transactional_id, producer, group) and self.path.verifies:
                 raise TransactionAbortable if version >= 4 else InvalidTxnState
         except ProducerFenced as fenced:
             raise InvalidProducerEpoch from fenced
 
 
-def _may_init(known: Transaction, asker: Identity) -> bool:
-    if asker.producer_id < 0 or known.epoch == NO_EPOCH or asker.producer_id == known.producer_id:
+def _may_init(transaction: Transaction, producer: Identity) -> bool:
+    if producer.producer_id < 0 or transaction.epoch == NO_EPOCH or producer.producer_id == transaction.producer_id:
         return True
-    return asker.producer_id == known.previous_producer_id and asker.epoch >= _LAST_EPOCH
+    return producer.producer_id == transaction.previous_producer_id and producer.epoch >= _LAST_EPOCH
 
 
-def _is_of(known: Transaction, asker: Identity, raises_epoch: bool) -> bool:
-    return known.producer_id == asker.producer_id or (raises_epoch and _is_overflow_retry(known, asker))
-
-
-def _is_overflow_retry(known: Transaction, asker: Identity) -> bool:
-    return (
-        known.state in _COMPLETE
-        and known.previous_producer_id == asker.producer_id
-        and asker.epoch == _LAST_EPOCH
-        and known.epoch == 0
+def _is_of(transaction: Transaction, producer: Identity, raises_epoch: bool) -> bool:
+    return transaction.producer_id == producer.producer_id or (
+        raises_epoch and _is_overflow_retry(transaction, producer)
     )
 
 
-def _is_retry(known: Transaction, asker: Identity) -> bool:
-    return known.epoch == asker.epoch + 1 or _is_overflow_retry(known, asker)
+def _is_overflow_retry(transaction: Transaction, producer: Identity) -> bool:
+    return (
+        transaction.state in _COMPLETE
+        and transaction.previous_producer_id == producer.producer_id
+        and producer.epoch == _LAST_EPOCH
+        and transaction.epoch == 0
+    )
 
 
-def _may_end(known: Transaction, asker: Identity, raises_epoch: bool) -> bool:
-    if not raises_epoch or known.state in (TransactionState.EMPTY, TransactionState.ONGOING):
-        return asker.epoch == known.epoch
-    if known.state in _PREPARING:
-        return _is_retry(known, asker)
-    return asker.epoch == known.epoch or _is_retry(known, asker)
+def _is_retry(transaction: Transaction, producer: Identity) -> bool:
+    return transaction.epoch == producer.epoch + 1 or _is_overflow_retry(transaction, producer)
 
 
-def _check_again(known: Transaction, is_commit: bool, is_new: bool) -> None:
+def _may_end(transaction: Transaction, producer: Identity, raises_epoch: bool) -> bool:
+    if not raises_epoch or transaction.state in (TransactionState.EMPTY, TransactionState.ONGOING):
+        return producer.epoch == transaction.epoch
+    if transaction.state in _PREPARING:
+        return _is_retry(transaction, producer)
+    return producer.epoch == transaction.epoch or _is_retry(transaction, producer)
+
+
+def _check_again(transaction: Transaction, is_commit: bool, is_new: bool) -> None:
     # A producer whose EndTxn was not answered asks again: that is no error, if it asks for the same end.
     same = {
         TransactionState.PREPARE_COMMIT: is_commit,
@@ -458,9 +477,9 @@ def _check_again(known: Transaction, is_commit: bool, is_new: bool) -> None:
         TransactionState.PREPARE_ABORT: not is_commit,
         TransactionState.COMPLETE_ABORT: not is_commit,
     }
-    if is_new or not same.get(known.state, False):
+    if is_new or not same.get(transaction.state, False):
         raise InvalidTxnState
-    if known.state in _PREPARING:
+    if transaction.state in _PREPARING:
         raise ConcurrentTransactions
 
 

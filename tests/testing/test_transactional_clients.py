@@ -112,17 +112,28 @@ def test_held_markers_hold_the_next_transaction_up(cluster: FakeCluster, client:
     with client.producer(transactional_id="billing") as producer:
         producer.begin_transaction()
         producer.produce(TOPIC, b"one", partition=0)
-        with cluster._locked() as state:
-            state.transactions.hold_markers()
+        cluster.hold_markers()
         producer.commit_transaction()
         assert state_of(cluster, "billing") == TransactionState.PREPARE_COMMIT
         assert values(cluster) == []
         with cluster._locked() as state:
+            # A producer of version 1 or 2 gets CONCURRENT_TRANSACTIONS until then.
             state.waiters.after(100, state.transactions.release_markers)
         producer.begin_transaction()
         producer.produce(TOPIC, b"two", partition=0)
         producer.commit_transaction()
     assert values(cluster) == [b"one", b"two"]
+
+
+def test_released_markers_are_read_at_once(cluster: FakeCluster, client: KafkaClient) -> None:
+    with client.producer(transactional_id="billing") as producer:
+        cluster.hold_markers()
+        with producer.transaction():
+            producer.produce(TOPIC, b"one", partition=0)
+        assert values(cluster) == []
+        cluster.release_markers()
+        assert state_of(cluster, "billing") == TransactionState.COMPLETE_COMMIT
+        assert values(cluster) == [b"one"]
 
 
 def test_offsets_are_committed_with_the_transaction(cluster: FakeCluster, client: KafkaClient) -> None:

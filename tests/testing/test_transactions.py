@@ -172,7 +172,7 @@ class Producer:
 
     @property
     def known(self) -> Transaction:
-        """What the coordinator knows."""
+        """The transactional id, as the coordinator knows it."""
         return self.cluster.state.transactions.by_id[self.name]
 
 

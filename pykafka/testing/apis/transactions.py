@@ -66,27 +66,27 @@ def init_producer_id(call: Call, request: wire.InitProducerIdRequest) -> wire.In
     name = request.transactional_id
     if name and (code := _misplaced(call, name)):
         return wire.InitProducerIdResponse(error_code=code, producer_epoch=-1)
-    asker = Identity(request.producer_id, request.producer_epoch)
+    producer = Identity(request.producer_id, request.producer_epoch)
     try:
-        producer = call.state.transactions.init(name, request.transaction_timeout_ms, asker)
+        identity = call.state.transactions.init(name, request.transaction_timeout_ms, producer)
     except ProtocolClientError as refused:
         return wire.InitProducerIdResponse(error_code=_code(call, refused), producer_epoch=-1)
-    return wire.InitProducerIdResponse(producer_id=producer.producer_id, producer_epoch=producer.epoch)
+    return wire.InitProducerIdResponse(producer_id=identity.producer_id, producer_epoch=identity.epoch)
 
 
 @api(wire.AddPartitionsToTxnRequest)
 def add_partitions_to_txn(call: Call, request: wire.AddPartitionsToTxnRequest) -> wire.AddPartitionsToTxnResponse:
     """Add partitions to a transaction; from version 4 on, of several transactions, or only look."""
     if call.version < _BATCHED:
-        asker = Identity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
+        producer = Identity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
         wanted = [(topic.name, topic.partitions) for topic in request.v3_and_below_topics]
-        added = _add(call, request.v3_and_below_transactional_id, asker, wanted, False)
+        added = _add(call, request.v3_and_below_transactional_id, producer, wanted, False)
         return wire.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topic_results(added))
     results = []
     for transaction in request.transactions:
-        asker = Identity(transaction.producer_id, transaction.producer_epoch)
+        producer = Identity(transaction.producer_id, transaction.producer_epoch)
         wanted = [(topic.name, topic.partitions) for topic in transaction.topics]
-        added = _add(call, transaction.transactional_id, asker, wanted, transaction.verify_only)
+        added = _add(call, transaction.transactional_id, producer, wanted, transaction.verify_only)
         result = wire.AddPartitionsToTxnResponse.Result(
             transactional_id=transaction.transactional_id, topic_results=_topic_results(added)
         )
@@ -108,7 +108,7 @@ def _topic_results(topics: _Topics) -> list[Any]:
 
 
 def _add(
-    call: Call, transactional_id: str, asker: Identity, wanted: Sequence[tuple[str, Sequence[int]]], verifies: bool
+    call: Call, transactional_id: str, producer: Identity, wanted: Sequence[tuple[str, Sequence[int]]], verifies: bool
 ) -> _Topics:
     state = call.state
     unknown = {(name, index) for name, indexes in wanted for index in indexes if state.partition(name, index) is None}
@@ -118,20 +118,20 @@ def _add(
     if not others:
         try:
             if verifies:
-                codes |= _verified(call, transactional_id, asker, keys)
+                codes |= _verified(call, transactional_id, producer, keys)
             else:
-                state.transactions.add_partitions(transactional_id, asker, keys)
+                state.transactions.add_partitions(transactional_id, producer, keys)
         except ProtocolClientError as refused:
             others = _code(call, refused)
     return [(name, [(index, codes.get((name, index), others)) for index in indexes]) for name, indexes in wanted]
 
 
 def _verified(
-    call: Call, transactional_id: str, asker: Identity, keys: Iterable[tuple[str, int]]
+    call: Call, transactional_id: str, producer: Identity, keys: Iterable[tuple[str, int]]
 ) -> dict[tuple[str, int], int]:
     transactions = call.state.transactions
     return {
-        key: TransactionAbortable.ERROR_CODE for key in keys if not transactions.is_in(transactional_id, asker, key)
+        key: TransactionAbortable.ERROR_CODE for key in keys if not transactions.is_in(transactional_id, producer, key)
     }
 
 
@@ -140,9 +140,9 @@ def add_offsets_to_txn(call: Call, request: wire.AddOffsetsToTxnRequest) -> wire
     """Add the offsets of a group to a transaction."""
     code = _misplaced(call, request.transactional_id)
     if not code:
-        asker = Identity(request.producer_id, request.producer_epoch)
+        producer = Identity(request.producer_id, request.producer_epoch)
         try:
-            call.state.transactions.add_group(request.transactional_id, asker, request.group_id)
+            call.state.transactions.add_group(request.transactional_id, producer, request.group_id)
         except ProtocolClientError as refused:
             code = _code(call, refused)
     return wire.AddOffsetsToTxnResponse(error_code=code)
@@ -153,10 +153,10 @@ def end_txn(call: Call, request: wire.EndTxnRequest) -> wire.EndTxnResponse:
     """Commit or abort; the answer does not wait for the markers."""
     if code := _misplaced(call, request.transactional_id):
         return wire.EndTxnResponse(error_code=code)
-    asker = Identity(request.producer_id, request.producer_epoch)
+    producer = Identity(request.producer_id, request.producer_epoch)
     raises_epoch = call.version >= _RAISES_EPOCH
     try:
-        following = call.state.transactions.end(request.transactional_id, asker, request.committed, raises_epoch)
+        following = call.state.transactions.end(request.transactional_id, producer, request.committed, raises_epoch)
     except ProtocolClientError as refused:
         return wire.EndTxnResponse(error_code=_code(call, refused))
     if not raises_epoch:
@@ -175,17 +175,17 @@ def describe_transactions(call: Call, request: wire.DescribeTransactionsRequest)
 def _described(call: Call, name: str) -> wire.DescribeTransactionsResponse.TransactionState:
     answer = wire.DescribeTransactionsResponse.TransactionState
     code = _misplaced(call, name)
-    known = None if code else call.state.transactions.find(name)
-    if known is None:
+    transaction = None if code else call.state.transactions.find(name)
+    if transaction is None:
         return answer(error_code=code or TransactionalIdNotFound.ERROR_CODE, transactional_id=name)
     return answer(
         transactional_id=name,
-        transaction_state=known.state,
-        transaction_timeout_ms=known.timeout_ms,
-        transaction_start_time_ms=known.start_ms,
-        producer_id=known.producer_id,
-        producer_epoch=known.epoch,
-        topics=[answer.Topic(topic=topic, partitions=indexes) for topic, indexes in known.topics().items()],
+        transaction_state=transaction.state,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_start_time_ms=transaction.start_ms,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.epoch,
+        topics=[answer.Topic(topic=topic, partitions=indexes) for topic, indexes in transaction.topics().items()],
     )
 
 
@@ -198,26 +198,28 @@ def list_transactions(call: Call, request: wire.ListTransactionsRequest) -> wire
     except re.error:
         return wire.ListTransactionsResponse(error_code=InvalidRegularExpression.ERROR_CODE)
     transactions = call.state.transactions
-    found = (transactions.find(name) for name in list(transactions.by_id) if not _misplaced(call, name))
+    candidates = (transactions.find(name) for name in list(transactions.by_id) if not _misplaced(call, name))
     listed = [
         wire.ListTransactionsResponse.TransactionState(
-            transactional_id=known.transactional_id, producer_id=known.producer_id, transaction_state=known.state
+            transactional_id=transaction.transactional_id,
+            producer_id=transaction.producer_id,
+            transaction_state=transaction.state,
         )
-        for known in found
-        if known is not None
-        and _takes(request, known, call.state.now_ms())
-        and pattern.fullmatch(known.transactional_id)
+        for transaction in candidates
+        if transaction is not None
+        and _takes(request, transaction, call.state.now_ms())
+        and pattern.fullmatch(transaction.transactional_id)
     ]
     return wire.ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
 
 
-def _takes(request: wire.ListTransactionsRequest, known: Transaction, now_ms: int) -> bool:
-    if request.producer_id_filters and known.producer_id not in request.producer_id_filters:
+def _takes(request: wire.ListTransactionsRequest, transaction: Transaction, now_ms: int) -> bool:
+    if request.producer_id_filters and transaction.producer_id not in request.producer_id_filters:
         return False
-    if request.state_filters and known.state not in request.state_filters:
+    if request.state_filters and transaction.state not in request.state_filters:
         return False
     # As brokers do, this takes ids without a transaction for very old ones: they began at -1.
-    return request.duration_filter < 0 or now_ms - known.start_ms > request.duration_filter
+    return request.duration_filter < 0 or now_ms - transaction.start_ms > request.duration_filter
 
 
 @api(wire.DescribeProducersRequest)
