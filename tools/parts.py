@@ -30,6 +30,8 @@ CORE = [
         "protocol/test_documented",
     )
 ]
+#: What the fake cluster is held to.
+CORE += ["tests/conformance/test_recorded.py"]
 CORE += ["-m", "not slow"]
 #: What `make test` runs of the core on old releases, each with the groups of its time; the matrix has the rest.
 CORE_OF_ZOOKEEPER, CORE_OF_BROKERS = (

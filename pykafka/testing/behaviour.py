@@ -1,4 +1,4 @@
-"""`DataPath` and `GroupPath`: how the brokers of releases differ, beside the versions that they speak."""
+"""`DataPath`, `GroupPath` and `AdminPath`: how the brokers of releases differ, beside the versions that they speak."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DataPath(NamedTuple):
 class GroupPath(NamedTuple):
     """How brokers coordinate groups; as it stands, Kafka 4.4.
 
-    :param waits_for_sync: whether heartbeats and commits get REBALANCE_IN_PROGRESS until the leader has assigned the partitions,
+    :param waits_for_sync: whether heartbeats and commits get REBALANCE_IN_PROGRESS until the leader has assigned partitions,
         whatever generation they name, as in 0.9 to 1.x
     :param looks_at_members: whether such a member has to be one, as from 0.10
     :param completing: the name of that state
@@ -70,6 +70,27 @@ def group_path(numbers: tuple[int, ...]) -> GroupPath:
         refuses_strange_fetch=numbers < (0, 9),
         next_generation=numbers >= (4,),
     )
+
+
+class AdminPath(NamedTuple):
+    """How brokers administer topics; as it stands, Kafka 4.4.
+
+    :param explains_configs: whether a value that cannot be is INVALID_CONFIG, and not an unknown error, as until 1.x
+    :param looks_at_names: whether metadata says that no topic can have a name, even if none shall be created
+    :param names_deleted: whether the answer has the id of a topic that is deleted by its name
+    """
+
+    explains_configs: bool = True
+    looks_at_names: bool = True
+    names_deleted: bool = True
+
+
+def admin_path(numbers: tuple[int, ...]) -> AdminPath:
+    """Return how brokers of a release administer topics.
+
+    :param numbers: of the release: (0, 10, 2, 2)
+    """
+    return AdminPath(explains_configs=numbers >= (2,), looks_at_names=numbers >= (2,), names_deleted=numbers >= (4,))
 
 
 def data_path(numbers: tuple[int, ...]) -> DataPath:

@@ -12,7 +12,7 @@ import pykafka.testing.apis  # noqa: F401  (registers them)
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.base import Handler, Worker, process_number
-from pykafka.testing.behaviour import data_path, group_path
+from pykafka.testing.behaviour import admin_path, data_path, group_path
 from pykafka.testing.broker import Broker
 from pykafka.testing.call import APIS
 from pykafka.testing.faults import (
@@ -118,6 +118,7 @@ class FakeCluster:
         state.release = release(as_version)
         state.versions = spoken(state.release)
         state.data_path = data_path(state.release.numbers)
+        state.admin_path = admin_path(state.release.numbers)
         state.groups.settings.path = path = group_path(state.release.numbers)
         if not path.next_generation:
             state.features.levels["group.version"] = 0

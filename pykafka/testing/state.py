@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
 
-from pykafka.testing.behaviour import DataPath
+from pykafka.testing.behaviour import AdminPath, DataPath
 from pykafka.testing.configs import Configs
 from pykafka.testing.features import Features
 from pykafka.testing.fetch_sessions import FetchSessions
@@ -80,6 +80,7 @@ class ClusterState:
         self.default_replication = 1
         #: How the release that is played writes and reads (`data_path`).
         self.data_path = DataPath()
+        self.admin_path = AdminPath()
         #: Whether partitions keep their leader if its broker stops; otherwise `elect_leaders` gives them another.
         self.keeps_leaders = False
         #: Whether leaders send consumers to a replica in their rack (KIP-392).

@@ -9,13 +9,8 @@ import sys
 from tests.brokers import KafkaCluster
 from tests.brokers.releases import RELEASES
 from tests.conformance.programs import PROGRAMS
-from tests.conformance.recorded import differences, read, write
+from tests.conformance.recorded import broker_settings, differences, read, write
 from tests.conformance.speaker import run
-
-#: What real brokers are started with: the same results in less time.
-CONFIG: dict[str, object] = {"group.initial.rebalance.delay.ms": 0}
-#: The messages are of 2020.
-KEEPS = {"log.retention.ms": -1}
 
 
 def main() -> int:
@@ -27,7 +22,7 @@ def main() -> int:
     options = parser.parse_args()
     worst = 0
     for release in options.releases:
-        with KafkaCluster(release, config=CONFIG if release.startswith("0.8") else CONFIG | KEEPS) as kafka:
+        with KafkaCluster(release, config=broker_settings(release)) as kafka:
             found = {
                 name: run(PROGRAMS[name], kafka.hosts, kafka.release.numbers) for name in options.program or PROGRAMS
             }

@@ -102,7 +102,7 @@ class Speaker:
         except OSError:
             self.close()
             raise HungUp from None
-        return decode_response(type(request), version, memoryview(answer))[1]  # type: ignore[return-value]
+        return decode_response(type(request), version, memoryview(answer))[1]
 
     def say(self, label: str, request: Request[R], version: int | None = None) -> R | None:
         """Send a request, write the answer down, and return it; None if the broker hung up.
@@ -182,7 +182,7 @@ class Speaker:
         batches, _ = scan(bytes(records))
         for raw in batches:
             flags = "control" * raw.is_control + "transactional" * raw.is_transactional
-            messages = []
+            messages: list[object] = []
             if raw.is_control:
                 messages.append(raw.control_type())
             else:

@@ -80,7 +80,7 @@ def _member(call: Call, group: ConsumerGroup, member: ConsumerMember) -> _Descri
         client_id=member.client.client_id,
         client_host=member.client.host,
         subscribed_topic_names=sorted(member.topics),
-        subscribed_topic_regex=None if member.pattern is None else member.pattern.text,
+        subscribed_topic_regex="" if member.pattern is None else member.pattern.text,
         assignment=_assignment(call, member.assigned),
         target_assignment=_assignment(call, group.target.get(member.member_id, ())),
         member_type=1 if member.classic is None else 0,

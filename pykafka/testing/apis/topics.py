@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from pykafka.exceptions import (
+    InvalidConfig,
     InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidReplicationFactor,
@@ -17,6 +18,7 @@ from pykafka.exceptions import (
     PolicyViolation,
     ProtocolClientError,
     TopicAlreadyExists,
+    UnknownError,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -66,7 +68,7 @@ def _create(call: Call, asked: wire.CreateTopicsRequest.Topic, is_trial: bool) -
     if name in state.topics:
         raise TopicAlreadyExists(f"Topic '{name}' already exists.")
     check_collision(name, state.topics)
-    check({config.name: config.value for config in asked.configs}, TOPIC_SETTINGS, "topic")
+    _check_configs(state, asked)
     configs = {config.name: config.value for config in asked.configs if config.value is not None}
     replicas = _replicas(state, asked)
     topic_id = state.new_uuid() if is_trial else state.add_topic(name, replicas, configs).id
@@ -76,6 +78,16 @@ def _create(call: Call, asked: wire.CreateTopicsRequest.Topic, is_trial: bool) -
         answer.replication_factor = len(replicas[0])
         answer.configs = _configs(call, configs)
     return answer
+
+
+def _check_configs(state: ClusterState, asked: wire.CreateTopicsRequest.Topic) -> None:
+    values = {config.name: config.value for config in asked.configs}
+    try:
+        check(values, TOPIC_SETTINGS, "topic")
+    except InvalidConfig:
+        if state.admin_path.explains_configs or not values.keys() <= TOPIC_SETTINGS.keys():
+            raise
+        raise UnknownError("The server experienced an unexpected error when processing the request") from None
 
 
 def _configs(call: Call, own: dict[str, str]) -> list[_Created.Config]:
@@ -224,7 +236,9 @@ def delete_topics(call: Call, request: wire.DeleteTopicsRequest) -> wire.DeleteT
             if count > 1:
                 raise InvalidRequest("Duplicate topic name." if name is not None else "Duplicate topic id.")
             topic = _to_delete(call.state, name, topic_id)
-            answer.name, answer.topic_id = topic.name, topic.id
+            answer.name = topic.name
+            if call.state.admin_path.names_deleted:
+                answer.topic_id = topic.id
             call.state.remove_topic(topic)
         except ProtocolClientError as error:
             answer.error_code, answer.error_message = error.ERROR_CODE, _text(error)

@@ -64,7 +64,7 @@ class ConsumerGroup:
         self._topics = topics
         self._new_id = new_id
         #: Counts changes of members, of what they read, and of those topics.
-        self.epoch = 0
+        self.epoch = 1
         #: The epoch of the target assignment.
         self.assignment_epoch = 0
         self.target: dict[str, set[Key]] = {}
