@@ -89,14 +89,7 @@ class FakeCluster:
             raise ValueError(f"brokers is {brokers}: a cluster has at least one")
         self._state = state = ClusterState(handler or ThreadingHandler())
         state.cluster_id = str(state.new_uuid())
-        state.release = release(as_version)
-        state.versions = spoken(state.release)
-        state.data_path = data_path(state.release.numbers)
-        state.admin_path = admin_path(state.release.numbers)
-        state.transactions.path = transaction_path(state.release.numbers)
-        state.groups.settings.path = path = group_path(state.release.numbers)
-        if not path.next_generation:
-            state.features.levels["group.version"] = 0
+        self._play(as_version)
         state.default_partitions = default_partitions
         self._faults = Faults(state)
         self._replicas = Replicas(state)
@@ -115,18 +108,33 @@ class FakeCluster:
         self._dropped = weakref.finalize(self, _end_dropped, state, self._brokers, self._timekeepers, self._pid)
         self._dropped.atexit = False
         try:
-            with state.lock:
-                for broker in self._brokers.values():
-                    broker.start()
-                    broker.node.is_up = True
-            for api, span in (versions or {}).items():
-                self.set_versions(api, *(span or (-1, -1)))
-            for name, partitions in (topics or {}).items():
-                self.create_topic(name, partitions)
-            self._timekeepers.append(state.handler.spawn(state.waiters.keep_time, name="pykafka-fake-timekeeper"))
+            self._start(topics or {}, versions or {})
         except BaseException:
             self.close()
             raise
+
+    def _play(self, as_version: str) -> None:
+        state = self._state
+        state.release = release(as_version)
+        state.versions = spoken(state.release)
+        state.data_path = data_path(state.release.numbers)
+        state.admin_path = admin_path(state.release.numbers)
+        state.transactions.path = transaction_path(state.release.numbers)
+        state.groups.settings.path = path = group_path(state.release.numbers)
+        if not path.next_generation:
+            state.features.levels["group.version"] = 0
+
+    def _start(self, topics: Mapping[str, int], versions: Mapping[ApiName, tuple[int, int] | None]) -> None:
+        state = self._state
+        with state.lock:
+            for broker in self._brokers.values():
+                broker.start()
+                broker.node.is_up = True
+        for api, span in versions.items():
+            self.set_versions(api, *(span or (-1, -1)))
+        for name, partitions in topics.items():
+            self.create_topic(name, partitions)
+        self._timekeepers.append(state.handler.spawn(state.waiters.keep_time, name="pykafka-fake-timekeeper"))
 
     def __enter__(self) -> FakeCluster:
         return self
@@ -463,7 +471,7 @@ class FakeCluster:
             raise ValueError(f"times is {times}: at least one request")
         fault: Fault = self._made(kind, api, broker, when, times, **more)
         with self._locked():
-            self._faults.outcomes.append(fault)
+            self._faults.add(fault)
         return fault
 
     def _made(self, kind: Any, api: ApiName, broker: int | None, *arguments: Any, **more: Any) -> Any:
@@ -480,7 +488,7 @@ class FakeCluster:
         """
         fault: Hold = self._made(Hold, api, broker, when)
         with self._locked():
-            self._faults.conditions.append(fault)
+            self._faults.add(fault)
         return fault
 
     def throttle(self, api: ApiName, milliseconds: int, broker: int | None = None, times: int | None = None) -> Fault:
@@ -493,7 +501,7 @@ class FakeCluster:
             raise ValueError(f"milliseconds is {milliseconds}: at least 1")
         fault: Fault = self._made(Throttle, api, broker, None, times, milliseconds=milliseconds)
         with self._locked():
-            self._faults.conditions.append(fault)
+            self._faults.add(fault)
         return fault
 
     def latency(self, broker: int, milliseconds: int) -> None:

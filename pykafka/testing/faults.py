@@ -272,6 +272,11 @@ class Faults:
         #: The requests since tracking began; None: they are not tracked.
         self.received: list[Received] | None = None
 
+    def add(self, fault: Fault) -> None:
+        """Set a fault up, and forget those that have ended."""
+        faults = self.outcomes if isinstance(fault, (Failure, Cut)) else self.conditions
+        faults[:] = [*(one for one in faults if one.left != 0), fault]
+
     def around(self, call: Call, api: Api) -> Response | None:
         """Answer a request, with what is set up for it.
 
