@@ -78,12 +78,15 @@ class ClassicMembers:
             if member.classic is not None and member.member_id != request.member_id
         ]
         common = {one.name for one in request.protocols}.intersection(*others)
-        if request.protocol_type == _CONSUMER and common:
-            try:
-                return ConsumerProtocolSubscription.from_bytestring(request.protocols[0].metadata)
-            except CorruptResponseError:
-                pass  # as brokers answer metadata that they cannot read
-        raise InconsistentGroupProtocol(f"group {self._group.name} has no protocol that all classic members offer")
+        refused = InconsistentGroupProtocol(
+            f"group {self._group.name} has no protocol that all members by the classic protocol offer"
+        )
+        if request.protocol_type != _CONSUMER or not common:
+            raise refused
+        try:
+            return ConsumerProtocolSubscription.from_bytestring(request.protocols[0].metadata)
+        except CorruptResponseError as error:
+            raise refused from error
 
     def _member(self, request: wire.JoinGroupRequest, member_id: str, client: Client) -> tuple[bool, ConsumerMember]:
         group, instance_id = self._group, request.group_instance_id
