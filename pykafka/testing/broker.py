@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pykafka.exceptions import WorkerNotStartedError
 from pykafka.testing.peer import Peer
 
 if TYPE_CHECKING:
@@ -103,8 +104,13 @@ class Broker:
                 stream.close()
                 return
             peer = Peer(self.state, self.faults, self.node, stream, self._spawn)
+            try:
+                self._spawn(self._serve, peer)
+            except WorkerNotStartedError as error:  # the client may come again when the system starts threads again
+                log.warning("%r hangs up on a client: %s", self, error)
+                stream.close()
+                return
             self.peers.add(peer)
-            self._spawn(self._serve, peer)
 
     def _serve(self, peer: Peer) -> None:
         peer.serve()

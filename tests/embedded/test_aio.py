@@ -133,11 +133,14 @@ def test_a_client_that_is_not_connected(cluster: EmbeddedCluster, run: Run) -> N
 
 
 def test_a_client_of_any_topics(cluster: EmbeddedCluster, run: Run) -> None:
+    # of its own: records of the same values that another loop has left may come before these
+    first, second = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("first", "second"))
+
     async def main() -> None:
         async with KafkaClient(cluster.hosts) as client:
-            await fill(client, "first", 50)
-            await fill(client, "second", 50)
-            async with client.consumer("first", "second", consumer_timeout_ms=5000) as consumer:
+            await fill(client, first, 50)
+            await fill(client, second, 50)
+            async with client.consumer(first, second, consumer_timeout_ms=5000) as consumer:
                 record = await consumer.one(10)
                 assert record is not None
                 found = [record.value]
@@ -148,10 +151,10 @@ def test_a_client_of_any_topics(cluster: EmbeddedCluster, run: Run) -> None:
                 while len(found) < 100:
                     found += [record.value for record in await consumer.poll(7, 10)]
                 assert Counter(found) == Counter([b"%d" % number for number in range(50)] * 2)
-                assert {one.topic for one in await consumer.assignment()} == {"first", "second"}
-                await consumer.seek(TopicPartition("first", 0), 0)
+                assert {one.topic for one in await consumer.assignment()} == {first, second}
+                await consumer.seek(TopicPartition(first, 0), 0)
                 async for batch in consumer.batches(10):
-                    assert batch[0].topic == "first"
+                    assert batch[0].topic == first
                     break
                 reading = asyncio.create_task(anext(consumer.__aiter__()))
             with pytest.raises((StopAsyncIteration, ConsumerStoppedException)):

@@ -87,7 +87,7 @@ def children():
 async def on_a_loop():
     async with AioClient(hosts, hold_report_ms=0) as client:
         producer = await (await client.topics["t"]).get_producer(linger_ms=60_000)
-        consumer = await client.consumer("t", group="g", auto_offset_reset="earliest")
+        consumer = await client.consumer("t", group="g", protocol="classic", auto_offset_reset="earliest")
         await (await (await client.producer()).produce("t", b"v"))
         assert await consumer.poll(timeout=20)
         await producer.produce(b"the parent's")
@@ -98,7 +98,7 @@ def elsewhere():
     with KafkaClient(hosts, use_greenlets=mode == "greenlets", hold_report_ms=0) as client:
         client.producer().produce("t", b"v").get(10)
         producer = client.topics["t"].get_producer(linger_ms=60_000)
-        consumer = client.consumer("t", group="g", auto_offset_reset="earliest")
+        consumer = client.consumer("t", group="g", protocol="classic", auto_offset_reset="earliest")
         assert consumer.poll(timeout=20)
         producer.produce(b"the parent's")
         children()
