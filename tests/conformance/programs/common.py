@@ -1,4 +1,4 @@
-"""What several programs need: a topic, batches in each format."""
+"""Helpers of several programs: a topic, batches in each format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What real brokers answered, a file for each release."""
+"""Recorded answers of real brokers, a file for each release."""
 
 from __future__ import annotations
 
