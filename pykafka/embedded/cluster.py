@@ -72,6 +72,8 @@ class EmbeddedCluster:
             ) from error
         # Brokers take 6 s and more, which every test of a member that dies would wait.
         self._fake.set_group_settings(min_session_timeout_ms=1)
+        # Kafka 4 has dropped old versions, and this client knows what such a broker means if it lists them for Produce.
+        self._fake.speak_old_versions()
         #: Numbers of the brokers.
         self.broker_ids: list[int] = self._fake.broker_ids
         #: Where the brokers listen: `host:port,host:port`, in the order of their numbers.

@@ -419,6 +419,12 @@ class FakeCluster:
                 raise ValueError(f"cannot limit {api} to {lowest}..{highest}: fake brokers speak {spoken}")
             state.versions[key] = limited
 
+    def speak_old_versions(self) -> None:
+        """Speak the APIs of the release in versions from the first one on, also in those that it has dropped (KIP-896)."""
+        with self._locked() as state:
+            for key, span in state.versions.items():
+                state.versions[key] = range(APIS[key].versions.start, span.stop)
+
     def advance(self, seconds: float) -> None:
         """Move the cluster's clock forward (s): what is due by then happens now, such as the end of a silent member."""
         with self._locked() as state:

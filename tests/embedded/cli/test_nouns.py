@@ -11,12 +11,18 @@ from click.testing import CliRunner
 from pykafka.cli.app import tools
 from pykafka.cli.exit_status import Status
 from pykafka.embedded import EmbeddedCluster
+from pykafka.testing.names import api_keys
 from tests.unit.cli.test_nouns import PLAN, WORDS
 
 #: Verbs that need no more than metadata and the ends of partitions, which every broker tells.
 METADATA = {"topics list", "topics describe", "reassign plan", "cluster describe"}
 #: A verb that finds nothing to delete before it needs more.
 NOTHING_THERE = {"topics delete-records"}
+#: The APIs of a broker that has no more.
+OF_OLD = {
+    *("Produce", "Fetch", "ListOffsets", "Metadata", "ApiVersions", "OffsetCommit", "OffsetFetch", "FindCoordinator"),
+    *("JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup"),
+}
 
 
 @pytest.mark.parametrize("verb", sorted(set(WORDS) - METADATA - NOTHING_THERE))
@@ -27,6 +33,9 @@ def test_what_a_broker_lacks_is_refused_by_name(
     monkeypatch.setenv("PASSWORD", "secret of the test")
     (tmp_path / "plan.json").write_text(PLAN)
     embedded.create_topic("clicks", 2)
+    for api in set(api_keys()) - OF_OLD:
+        embedded.set_api_versions(api, -1, -1)
+    embedded.set_api_versions("ApiVersions", 0, 2)  # without features
     result = CliRunner().invoke(tools, ["-b", embedded.hosts, *verb.split(), *WORDS[verb]])
     assert result.exit_code == Status.UNSUPPORTED, result.output
     assert "Kafka" in result.stderr

@@ -8,8 +8,9 @@ from pykafka.embedded import EmbeddedCluster
 from tests.support.kafka_tools import commit, data, fill, runner
 
 
-def test_the_embedded_cluster(embedded: EmbeddedCluster) -> None:
+def test_a_broker_that_creates_no_topics(embedded: EmbeddedCluster) -> None:
     embedded.create_topic("topic", 2)
+    embedded.set_api_versions("CreateTopics", -1, -1)
     run = runner("-b", embedded.hosts)
     fill(embedded.hosts, "topic", 6)
     assert [one["topic"] for one in data(run("print_topics", "--json"))] == ["topic"]

@@ -71,7 +71,8 @@ def test_the_steps_of_a_group(client: KafkaClient) -> None:
         for _ in range(3):
             producer.produce("steps", b"x")
         producer.flush()
-    consumer = client.consumer("steps", group=(group := f"steps-{id(client)}"), consumer_timeout_ms=20_000)
+    group = f"steps-{id(client)}"
+    consumer = client.consumer("steps", group=group, protocol="classic", consumer_timeout_ms=20_000)
     next(iter(consumer))
     consumer.commit()
     consumer.poll(timeout=0.01)
