@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pykafka.protocol.schema import Request, Response
@@ -128,3 +128,18 @@ def api(
         return answer
 
     return register
+
+
+def spoken(versions: Mapping[int, range]) -> dict[int, range]:
+    """Return what fake brokers speak of the versions that a release does.
+
+    :param versions: by API key
+    """
+    found = {}
+    for key, told in versions.items():
+        known = APIS.get(key)
+        if known is not None:
+            both = range(max(told[0], known.versions[0]), min(told[-1], known.versions[-1]) + 1)
+            if both:
+                found[key] = both
+    return found

@@ -14,7 +14,7 @@ from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.base import Handler, Worker, process_number
 from pykafka.testing.behaviour import admin_path, data_path, group_path, transaction_path
 from pykafka.testing.broker import Broker
-from pykafka.testing.call import APIS
+from pykafka.testing.call import APIS, spoken
 from pykafka.testing.faults import (
     PLACES,
     Cut,
@@ -31,25 +31,13 @@ from pykafka.testing.faults import (
 from pykafka.testing.names import ApiName, ErrorName, api_key, error_code
 from pykafka.testing.outdated import Outdated
 from pykafka.testing.overlays import Follower, Followers, TopicErrors
-from pykafka.testing.releases import NEWEST, Release, release
+from pykafka.testing.releases import NEWEST, release
 from pykafka.testing.replicas import NO_LEADER, Replicas
 from pykafka.testing.state import ClusterState, Node
 from pykafka.testing.topics import Partition, Topic
 
 #: How long the timekeeper may take to end (s).
 _JOIN_S = 10.0
-
-
-def spoken(played: Release) -> dict[int, range]:
-    """Return what brokers of a release speak, as far as the fake cluster has it."""
-    found = {}
-    for key, versions in played.versions.items():
-        known = APIS.get(key)
-        if known is not None:
-            both = range(max(versions[0], known.versions[0]), min(versions[-1], known.versions[-1]) + 1)
-            if both:
-                found[key] = both
-    return found
 
 
 class FakeClusterError(KafkaException):
@@ -118,7 +106,7 @@ class FakeCluster:
         state.release = release(as_version)
         # Brokers have the APIs of telemetry if a plugin takes the metrics; `set_versions` adds them.
         telemetry = {api_key("GetTelemetrySubscriptions"), api_key("PushTelemetry")}
-        state.versions = {key: span for key, span in spoken(state.release).items() if key not in telemetry}
+        state.versions = {key: span for key, span in spoken(state.release.versions).items() if key not in telemetry}
         state.data_path = data_path(state.release.numbers)
         state.admin_path = admin_path(state.release.numbers)
         state.transactions.path = transaction_path(state.release.numbers)

@@ -39,15 +39,9 @@ def list_offsets(call: Call, request: wire.ListOffsetsRequest) -> wire.ListOffse
             answer.error_code = _error(call, partition, part, named[asked.name, part.partition_index])
             if partition is not None and not answer.error_code:
                 _find(call, request, partition, part, answer)
-            if call.version < _EPOCHS_FROM:
-                answer.leader_epoch = -1
             parts.append(answer)
         topics.append(_Topic(name=asked.name, partitions=parts))
     return wire.ListOffsetsResponse(topics=topics)
-
-
-#: The first version that says leader epochs.
-_EPOCHS_FROM = 4
 
 
 def _error(call: Call, partition: Partition | None, asked: Any, times: int) -> int:

@@ -110,7 +110,6 @@ def _append(
     known = _check_producers(call, request, partition, raws)
     if known is not None:
         first, end = known.offset, known.offset + raws[0].next_offset - raws[0].base_offset
-        append_time = raws[0].max_timestamp  # brokers say the time of what they have
     else:
         first = log.append(raws, now_ms, partition.leader_epoch, append_time)
         end = log.end
