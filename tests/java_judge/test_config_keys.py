@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from pykafka.config.configuration import targets_of, why_meant
 from pykafka.config.keys import is_ignored, is_shared, of_topics, why_refused
 from pykafka.config.names import plain
-from pykafka.embedded import librdkafka
 from tests.java_judge.kafka_java import run_source
 from tests.java_judge.schemas import RELEASES
 
@@ -43,12 +43,22 @@ def test_of_librdkafka(tmp_path: Path) -> None:
     assert [name for name in everywhere if name not in topics and of_topics(f"topic.{plain(name)}")] == []
 
 
+def library_of_confluent() -> str:
+    """Return the path of the shared library in the wheel of confluent-kafka."""
+    spec = find_spec("confluent_kafka")
+    assert spec is not None and spec.origin is not None
+    package = Path(spec.origin).parent
+    # Where the wheel tools of Linux and of macOS put bundled libraries.
+    folders = (package.parent / "confluent_kafka.libs", package / ".dylibs")
+    return min(str(path) for folder in folders for path in folder.glob("librdkafka*"))
+
+
 def properties_of_librdkafka(path: Path) -> list[str]:
     """Return the names of all properties, with "Property" between those of clients and those of topics.
 
     :param path: a file for librdkafka to write
     """
-    library, standard = librdkafka.load(), ctypes.CDLL(None)
+    library, standard = ctypes.CDLL(library_of_confluent()), ctypes.CDLL(None)
     standard.fopen.restype = ctypes.c_void_p
     standard.fopen.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
     standard.fclose.argtypes = [ctypes.c_void_p]
