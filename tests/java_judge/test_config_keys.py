@@ -46,7 +46,8 @@ def test_of_librdkafka(tmp_path: Path) -> None:
 def library_of_confluent() -> str:
     """Return the path of the shared library in the wheel of confluent-kafka."""
     spec = find_spec("confluent_kafka")
-    assert spec is not None and spec.origin is not None
+    assert spec is not None
+    assert spec.origin is not None
     package = Path(spec.origin).parent
     # Where the wheel tools of Linux and of macOS put bundled libraries.
     folders = (package.parent / "confluent_kafka.libs", package / ".dylibs")
