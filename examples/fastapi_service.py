@@ -13,7 +13,7 @@ import os
 from collections.abc import AsyncIterator
 
 from fastapi import FastAPI, HTTPException
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from pykafka import KafkaException, Record, Retry
 from pykafka.aio import KafkaClient, KafkaProducer
@@ -23,7 +23,7 @@ from pykafka.serialization import JsonSerializer, StringSerializer
 
 class Order(BaseModel):
     customer: str
-    cents: int
+    cents: int = Field(ge=0)
 
 
 class Service:

@@ -192,12 +192,12 @@ class Listener(Protocol):
         """Wait for a connection and return its stream, without Nagle's delay and with keep-alive.
 
         :param timeout: how long to wait (s)
-        :raises TimeoutError: nobody connected in time
+        :raises TimeoutError: no peer connected in time
         :raises OSError: the listener is closed
         """
 
     def close(self) -> None:
-        """Stop to listen, and wake the worker that accepts; may be repeated. A forked child only closes its own descriptor."""
+        """Stop listening, and wake the worker that accepts; may be repeated. A forked child only closes its own descriptor."""
 
 
 class Worker(ABC):

@@ -64,7 +64,8 @@ class SocketListener:
             deadline = time.monotonic() + timeout
             while not self._closed:
                 try:
-                    accepted, _ = self._socket.accept()
+                    # Not `accept()`, which makes a socket of the class that a patched process has by that name.
+                    number, _ = self._socket._accept()  # type: ignore[attr-defined]
                 except BlockingIOError:
                     self._waiter.wait(min(self._left(deadline), _LOOK_S))
                     continue
@@ -74,7 +75,7 @@ class SocketListener:
                     elif error.errno not in _GONE and not self._closed:
                         raise
                     continue
-                return self._stream(accepted)
+                return self._stream(number)
             raise OSError(errno.EBADF, "the listener was closed")
         finally:
             self._accepting = False
@@ -87,8 +88,9 @@ class SocketListener:
             raise TimeoutError(errno.ETIMEDOUT, "no peer connected in time") from None
         return left
 
-    def _stream(self, accepted: socket.socket) -> SocketStream:
-        handler = self._handler
+    def _stream(self, number: int) -> SocketStream:
+        handler, own = self._handler, self._socket
+        accepted = of_system("socket", "socket")(own.family, own.type, own.proto, fileno=number)
         try:
             prepare_socket(accepted)
             send_max = HUB_SEND_MAX if handler.cooperative else None
@@ -98,7 +100,7 @@ class SocketListener:
             raise
 
     def close(self) -> None:
-        """Stop to listen, and wake the worker that accepts. As `Listener.close`."""
+        """Stop listening, and wake the worker that accepts. As `Listener.close`."""
         if self._closed:
             return
         self._closed = True
@@ -108,8 +110,8 @@ class SocketListener:
                 self._socket.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass  # macOS: the worker looks by itself
-        elif self._accepting:
-            self._accepting = False  # a worker of the parent
+        if self._pid != process_number() or self._handler.has_ended:
+            self._accepting = False  # it was a worker of the parent, or of a loop that is closed
         self._let_go()
 
     def _let_go(self) -> None:

@@ -118,10 +118,10 @@ def acknowledge_now() -> None:
             target = os.readlink(f"{_DESCRIPTORS}/{entry}")
             if target in seen or not target.startswith("socket:"):
                 continue
-            seen.add(target)  # a connection may have several descriptors
             connection = socket.socket(fileno=int(entry))
         except OSError:  # closed meanwhile
             continue
+        seen.add(target)  # a connection may have several descriptors
         try:
             connection.setsockopt(socket.IPPROTO_TCP, option, 1)
         except OSError:  # of another kind

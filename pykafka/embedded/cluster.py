@@ -44,7 +44,7 @@ class ReceivedRequest(NamedTuple):
 def _trying_to(do: str) -> Iterator[None]:
     try:
         yield
-    except FakeClusterError as error:
+    except (FakeClusterError, OSError) as error:
         raise EmbeddedClusterError(f"cannot {do}: {error}") from error
 
 
@@ -125,7 +125,7 @@ class EmbeddedCluster:
             self._fake.set_follower(topic, partition, broker)
 
     def set_follower_watermarks(self, topic: str, partition: int, low: int = -1, high: int = -1) -> None:
-        """Set the range of offsets that the follower of a partition serves; -1: the leader's bound."""
+        """Set the range of offsets that the follower of a partition serves; -1: the leader's bound. After `set_follower`."""
         with _trying_to(f"set the watermarks of the follower of {topic}-{partition}"):
             self._fake.set_follower_watermarks(topic, partition, low, high)
 
@@ -140,6 +140,8 @@ class EmbeddedCluster:
         if broker is None and latency_ms:
             raise ValueError("latency_ms is kept for each broker: say which by broker=")
         api_key(api)
+        if broker is not None:
+            self._check(broker)
         codes = [DISCONNECT if error in _DISCONNECTS else error_code(error) for error in errors]
         with _trying_to(f"inject errors into {api}"):
             for code in codes:
@@ -150,6 +152,7 @@ class EmbeddedCluster:
 
     def pending_errors(self, api: ApiName, broker: int) -> int:
         """Return the number of errors injected into one broker that no request has met yet."""
+        self._check(broker)
         with _trying_to(f"count the errors injected into broker {broker}"):
             return sum(fault.left or 0 for fault in self._fake.pending(api) if fault.broker == broker)
 
@@ -190,20 +193,23 @@ class EmbeddedCluster:
             self._fake.set_coordinator(key, broker, kind)
 
     def set_api_versions(self, api: ApiName, minimum: int, maximum: int) -> None:
-        """Limit the advertised and supported versions of an API; -1, -1 removes the API."""
+        """Limit the advertised and supported versions of an API; -1, -1 removes the API.
+
+        :raises ValueError: the brokers have no such API, or not all of these versions
+        """
         with _trying_to(f"set the versions of {api} to {minimum}..{maximum}"):
             self._fake.set_versions(api, minimum, maximum)
 
     # What the brokers received
 
     def track_requests(self) -> None:
-        """Start to record requests; drop those recorded before."""
+        """Record requests from now on; drop those recorded before."""
         with _trying_to("track requests"):
             self._fake.track_requests()
 
     def untrack_requests(self) -> None:
-        """Stop to record requests, and drop those recorded."""
-        with _trying_to("stop to track requests"):
+        """Stop recording requests, and drop those recorded."""
+        with _trying_to("stop tracking requests"):
             self._fake.untrack_requests()
 
     def requests(self, api: ApiName | None = None) -> list[ReceivedRequest]:
@@ -211,3 +217,7 @@ class EmbeddedCluster:
         with _trying_to("list requests"):
             received = self._fake.requests(api)
         return [ReceivedRequest(one.broker, one.api_key, one.timestamp_us) for one in received]
+
+    def _check(self, broker: int) -> None:
+        if broker not in self.broker_ids:
+            raise ValueError(f"there is no broker {broker}: they are numbered 1 to {len(self.broker_ids)}")

@@ -10,8 +10,7 @@ one of the last batches again, and refuses any other with OUT_OF_ORDER_SEQUENCE_
   The epoch of a producer without transactions is its own to raise: InitProducerId ignores the one it is shown, and gives
   another id.
 - A broker that knows nothing of the producer takes any first number (from 2.5 on), so also one behind a batch that it has
-  refused: if the log has no room for that one, the later one proves nothing (`skipped`). The embedded brokers look at
-  no numbers.
+  refused: if the log has no room for that one, the later one proves nothing (`skipped`).
 
 Hence: batches are numbered when they are first sent, and keep their numbers. Until the first batch of an epoch is
 acknowledged, and whenever something has to be sent again, one batch is under way at a time, oldest first; else five. A

@@ -16,6 +16,7 @@ from examples.flights import check, data
 from examples.flights.produce import MessagesDroppedError, check_kept
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
+from pykafka.testing import FakeCluster
 from tests.brokers import KafkaCluster
 from tests.support.programs import program, run
 
@@ -230,14 +231,15 @@ def test_java_too_old(tmp_path: Path, words: str) -> None:
 
 
 def test_messages_that_the_broker_dropped_are_noticed() -> None:
-    """More than the embedded broker keeps a partition: the job does not go on with what is left."""
+    """What retention has deleted is missed: the job does not go on with what is left."""
     value = os.urandom(500_000)
-    with EmbeddedCluster(1, {"small": 1}) as cluster, KafkaClient(cluster.hosts) as client:
+    with FakeCluster(1, {"small": 1}) as cluster, KafkaClient(cluster.hosts) as client:
         with client.producer(linger_ms=0) as producer:
             producer.produce("small", value).get(timeout=10)
             check_kept(client, "small", 1)
             for _ in range(15):
                 producer.produce("small", value).get(timeout=10)
+        cluster.delete_before("small", 0, 6)
         with pytest.raises(MessagesDroppedError, match="dropped the oldest"):
             check_kept(client, "small", 16)
 

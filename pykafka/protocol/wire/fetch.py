@@ -13,22 +13,17 @@ from pykafka.protocol.schema import Request, Response, Struct
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
-#: The first version whose response names topics by id, and the first whose request has no `replica_id`.
-IDS_FROM, STATE_FROM = 13, 15
+#: The first version that names topics by id.
+IDS_FROM = 13
 # A response about one partition up to its records: correlation id, tags; throttle time, error, session, topics; id of the
 # topic, partitions; index, error, high watermark, last stable offset, start of the log, aborted transactions, replica.
 _READ = struct.Struct(">IBihiB16sBihqqqBi")
 # The place of the number of topics in it.
 _TOPICS_AT = 15
-# A request for one partition up to the rack: waits and sizes, isolation, session; topics, id, partitions; partition, epoch of
-# the leader, offset, epoch before it, start of the log, size; tags of the partition and of the topic, forgotten topics.
-_ASKED = struct.Struct(">iiibiiB16sBiiqiqiBBB")
 # The compact lengths of an array of one element, of an empty array, and of null.
 _ONE, _EMPTY, _NULL = 2, 1, 0
 # The tags behind the records: of the partition, of the topic and of the response.
 _NO_TAGS = b"\0\0\0"
-# Longer names of racks need a length of several bytes.
-_RACK_MAX = 0x7E
 
 
 @lru_cache(maxsize=256)
@@ -206,50 +201,5 @@ class FetchRequest(Request[FetchResponse], api_key=1, versions="0-18", flexible=
         """Return the body in pieces, as `Message.chunks`."""
         kept = self._kept
         if kept is None or kept[0] != version:
-            return self._asking_one(version) or super().chunks(version)
+            return super().chunks(version)
         return [kept[1] + self.session_epoch.to_bytes(4, "big", signed=True) + kept[2]]
-
-    def _asking_one(self, version: int) -> list[bytes | memoryview] | None:
-        """Return the body of a request for one partition by the topic's id; None: it is another, or does not fit."""
-        known, topics = self.__dict__, self.topics
-        if version < STATE_FROM or len(topics) != 1 or len(topics[0].partitions) != 1 or not known.keys() <= _USUAL:
-            return None
-        part = topics[0].partitions[0]
-        rack = self.rack_id.encode()
-        if not part.__dict__.keys() <= _USUAL_PART or len(rack) > _RACK_MAX:
-            return None
-        try:
-            body = _ASKED.pack(
-                *(self.max_wait_ms, self.min_bytes, self.max_bytes, self.isolation_level),
-                *(self.session_id, self.session_epoch, _ONE, topics[0].topic_id.bytes, _ONE),
-                *(part.partition, part.current_leader_epoch, part.fetch_offset, part.last_fetched_epoch),
-                *(part.log_start_offset, part.partition_max_bytes, 0, 0, _EMPTY),
-            )
-        except (AttributeError, TypeError, struct.error):  # the usual way says what is wrong
-            return None
-        return [b"%b%c%b\0" % (body, len(rack) + 1, rack)]
-
-
-# The fields that a request for one partition may set.
-_USUAL = frozenset(
-    {
-        "max_wait_ms",
-        "min_bytes",
-        "max_bytes",
-        "isolation_level",
-        "session_id",
-        "session_epoch",
-        "topics",
-        "rack_id",
-    }
-)
-_USUAL_PART = frozenset(
-    {
-        "partition",
-        "current_leader_epoch",
-        "fetch_offset",
-        "last_fetched_epoch",
-        "log_start_offset",
-        "partition_max_bytes",
-    }
-)
