@@ -63,6 +63,8 @@ class SocketListener:
         try:
             deadline = time.monotonic() + timeout
             while not self._closed:
+                if self._pid != process_number():  # the copy of a greenlet of the parent, in a forked child
+                    raise OSError(errno.EBADF, "the listener belongs to the process that this one was forked from")
                 try:
                     # Not `accept()`, which makes a socket of the class that a patched process has by that name.
                     number, _ = self._socket._accept()  # type: ignore[attr-defined]
@@ -75,7 +77,10 @@ class SocketListener:
                     elif error.errno not in _GONE and not self._closed:
                         raise
                     continue
-                return self._stream(number)
+                try:
+                    return self._stream(number)
+                except OSError:
+                    continue  # macOS: the peer has gone already
             raise OSError(errno.EBADF, "the listener was closed")
         finally:
             self._accepting = False

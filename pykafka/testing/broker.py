@@ -84,7 +84,10 @@ class Broker:
     def join(self) -> None:
         """Wait until the workers of a stopped broker have ended; the caller does not hold the lock."""
         for worker in list(self._workers):
-            worker.join(_JOIN_S)
+            try:
+                worker.join(_JOIN_S)
+            except RuntimeError:
+                continue  # the caller itself: a test's function, called for a request, closes the cluster
         self._workers.clear()
 
     def _accept(self, listener: Listener) -> None:
@@ -113,6 +116,8 @@ class Broker:
             self.peers.add(peer)
 
     def _serve(self, peer: Peer) -> None:
-        peer.serve()
-        with self.state.lock:
-            self.peers.discard(peer)
+        try:
+            peer.serve()
+        finally:
+            with self.state.lock:
+                self.peers.discard(peer)

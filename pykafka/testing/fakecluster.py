@@ -34,7 +34,7 @@ from pykafka.testing.overlays import Follower, Followers, TopicErrors
 from pykafka.testing.releases import NEWEST, release
 from pykafka.testing.replicas import NO_LEADER, Replicas
 from pykafka.testing.state import ClusterState, Node
-from pykafka.testing.topics import Partition, Topic
+from pykafka.testing.topics import Partition
 
 #: How long the timekeeper may take to end (s).
 _JOIN_S = 10.0
@@ -154,8 +154,15 @@ class FakeCluster:
 
     def close(self) -> None:
         """Stop all brokers, and forget their data; a second call does nothing. A forked child only drops its references."""
-        if self._dropped.detach() is not None:
-            _end(self._state, self._brokers, self._timekeepers, self._pid)
+        if self._pid != process_number():
+            if self._dropped.detach() is not None:  # the lock may be one that a worker of the parent held
+                for broker in self._brokers.values():
+                    broker.forget()
+        elif self._dropped.alive:
+            with self._state.lock:
+                _stop(self._state, self._brokers)
+                self._dropped.detach()  # not before: Ctrl-C may come in between
+            _join(self._brokers, self._timekeepers)
 
     @contextmanager
     def _locked(self) -> Iterator[ClusterState]:
@@ -163,9 +170,12 @@ class FakeCluster:
 
         :raises FakeClusterError: it is closed, or belongs to the parent of this process
         """
-        if self.is_closed or self._pid != process_number():
-            raise FakeClusterError("the cluster is closed, or was started by the parent of this process: start another")
+        closed = FakeClusterError("the cluster is closed, or was started by the parent of this process: start another")
+        if self._pid != process_number():
+            raise closed
         with self._state.lock:
+            if self.is_closed:  # maybe while this worker waited for the lock
+                raise closed
             yield self._state
 
     def _broker(self, number: int) -> Broker:
@@ -193,14 +203,7 @@ class FakeCluster:
         with self._locked() as state:
             if name in state.topics:
                 raise FakeClusterError(f"cannot create topic {name!r}: it exists already")
-            nodes = list(state.nodes)
-            replicas = [
-                [nodes[(index + offset) % len(nodes)] for offset in range(replication_factor)]
-                for index in range(partitions)
-            ]
-            topic = Topic(name, state.new_uuid(), replicas)
-            state.topics[name] = topic
-            state.topic_ids[topic.id] = topic
+            state.add_topic(name, state.place(partitions, replication_factor))
 
     def records(self, topic: str, partition: int | None = None) -> list[Any]:
         """Return what a topic has, committed or not: one partition after another, in the order of offsets.
@@ -572,23 +575,26 @@ class FakeCluster:
             return [one for one in self._faults.received or () if key in (None, one.api_key)]
 
 
-def _end(state: ClusterState, brokers: dict[int, Broker], timekeepers: list[Worker], pid: int) -> None:
-    if pid != process_number():
-        # The lock may be one that a worker of the parent held.
-        for broker in brokers.values():
-            broker.forget()
-        return
-    with state.lock:
-        for broker in brokers.values():
-            broker.stop()
-        state.waiters.close()
+def _stop(state: ClusterState, brokers: dict[int, Broker]) -> None:
+    for broker in brokers.values():
+        broker.stop()
+    state.waiters.close()
+
+
+def _join(brokers: dict[int, Broker], timekeepers: list[Worker]) -> None:
     for broker in brokers.values():
         broker.join()
     for timekeeper in timekeepers:
         timekeeper.join(_JOIN_S)
 
 
+def _end(state: ClusterState, brokers: dict[int, Broker], timekeepers: list[Worker]) -> None:
+    with state.lock:
+        _stop(state, brokers)
+    _join(brokers, timekeepers)
+
+
 def _end_dropped(state: ClusterState, brokers: dict[int, Broker], timekeepers: list[Worker], pid: int) -> None:
     """End a cluster from a finalizer, which may run while its worker holds the lock: so it never waits."""
     if pid == process_number():
-        state.handler.spawn(_end, state, brokers, timekeepers, pid, name="pykafka-fake-end")
+        state.handler.spawn(_end, state, brokers, timekeepers, name="pykafka-fake-end")

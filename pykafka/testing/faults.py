@@ -110,7 +110,8 @@ class Fault:
             self.left == 0
             or call.request.api_key != self.key
             or self.broker not in (None, call.node.node_id)
-            or (self.when is not None and not self.when(call.request))
+            or not self._is_for(call)
+            or self.left == 0
         ):
             return False
         self.met += 1
@@ -118,6 +119,16 @@ class Fault:
             self.left -= 1
         self._state.waiters.wake(self)
         return True
+
+    def _is_for(self, call: Call) -> bool:
+        """Ask the test's function, without the lock, so that it can use the cluster."""
+        if self.when is None:
+            return True
+        self._state.lock.release()
+        try:
+            return self.when(call.request)
+        finally:
+            self._state.lock.acquire()
 
     def answer(self, call: Call, api: Api) -> Response | None:
         """Answer the request, with what goes wrong; the caller holds the lock."""
@@ -293,14 +304,14 @@ class Faults:
                 overlay(call, response)
             if self.on_answer:
                 response = self._ask(self.on_answer, call, response) or response
-        for condition in [fault for fault in self.conditions if fault.meets(call)]:
+        for condition in [fault for fault in list(self.conditions) if fault.meets(call)]:
             self._apply(condition, call)
         return response
 
     def _outcome(self, call: Call, api: Api) -> Response | None:
-        for fault in self.outcomes:
+        for fault in list(self.outcomes):
             if fault.meets(call):
-                if fault.left == 0:
+                if fault.left == 0 and fault in self.outcomes:
                     self.outcomes.remove(fault)
                 return fault.answer(call, api)
         return api.answer(call, call.request)
@@ -314,6 +325,8 @@ class Faults:
                 given = hook(call, *response) or given
         finally:
             self._state.lock.acquire()
+        if call.session.is_closed:
+            raise HungUpError
         return given
 
     def _apply(self, condition: Fault, call: Call) -> None:

@@ -96,6 +96,8 @@ def _check_batch(raw: RawBatch, topic: Topic, rules: Rules, limit: int) -> None:
     if raw.magic == 2:
         if raw.is_control:
             raise RefusedError(InvalidRecord.ERROR_CODE, "clients do not write control batches")
+        if raw.producer_id >= 0 and raw.base_sequence < 0:
+            raise RefusedError(InvalidRecord.ERROR_CODE, f"Invalid sequence number {raw.base_sequence} in record batch")
         if raw.count <= 0 or raw.count != raw.next_offset - raw.base_offset:
             raise RefusedError(
                 InvalidRecord.ERROR_CODE,

@@ -61,9 +61,15 @@ class Followers:
             for partition in topic.partitions:
                 follower = self.of.get((name, partition.partition_index))
                 if follower is not None and not partition.error_code:
-                    self._apply(call, follower, partition)
+                    self._apply(call, follower, topic, partition)
 
-    def _apply(self, call: Call, follower: Follower, partition: wire.FetchResponse.Topic.Partition) -> None:
+    def _apply(
+        self,
+        call: Call,
+        follower: Follower,
+        topic: wire.FetchResponse.Topic,
+        partition: wire.FetchResponse.Topic.Partition,
+    ) -> None:
         if call.node.node_id != follower.broker:
             partition.preferred_read_replica = follower.broker
             partition.records = b""
@@ -72,15 +78,21 @@ class Followers:
         partition.log_start_offset = max(partition.log_start_offset, low)
         if 0 <= high < partition.high_watermark:
             partition.high_watermark = high
-        asked = _asked_offset(call, partition.partition_index)
+        asked = _asked_offset(call, topic, partition.partition_index)
         if asked is not None and (asked < low or 0 <= high < asked):
             partition.error_code = OffsetOutOfRangeError.ERROR_CODE
             partition.records = b""
 
 
-def _asked_offset(call: Call, index: int) -> int | None:
+def _asked_offset(call: Call, answered: wire.FetchResponse.Topic, index: int) -> int | None:
     """Return the offset that the request asks for; None if the session has it."""
     if not isinstance(call.request, wire.FetchRequest):
         return None
-    offsets = [one.fetch_offset for topic in call.request.topics for one in topic.partitions if one.partition == index]
+    offsets = [
+        one.fetch_offset
+        for topic in call.request.topics
+        if (topic.topic, topic.topic_id) == (answered.topic, answered.topic_id)
+        for one in topic.partitions
+        if one.partition == index
+    ]
     return offsets[0] if len(offsets) == 1 else None

@@ -197,10 +197,9 @@ class ClusterState:
         :param key: the group's name, or the transactional id
         """
         number = self.coordinators.get((kind, key))
-        up = [node for node in self.nodes.values() if node.is_up]
-        if number is not None:
-            return next((node for node in up if node.node_id == number), None)
-        return up[crc32(key.encode()) % len(up)] if up else None
+        nodes = [node for node in self.nodes.values() if number in (None, node.node_id)]
+        first = crc32(key.encode()) % max(len(nodes), 1)
+        return next((node for node in nodes[first:] + nodes[:first] if node.is_up), None)
 
     def new_uuid(self) -> UUID:
         """Return an id for a topic or a member, from the handler's randomness."""

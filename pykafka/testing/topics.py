@@ -74,7 +74,12 @@ class Partition:
         self.leader_epoch += 1
         if node_id in self.copied_to:
             self.log.truncate(self.copied_to.pop(node_id))
-        self.copied_to = {node: offset for node, offset in self.copied_to.items() if offset < self.log.end}
+        # Replicas that are out of sync lag even if they have all of the log by now.
+        self.copied_to = {
+            node: min(offset, self.log.end)
+            for node, offset in self.copied_to.items()
+            if offset < self.log.end or node not in self.isr
+        }
         if node_id >= 0:
             if node_id not in self.isr:
                 self.isr = [node_id]

@@ -252,10 +252,11 @@ class Transactions:
             return
         transaction.state = TransactionState.ONGOING
         transaction.start_ms = transaction.updated_ms = self._waiters.now_ms()
-        if transaction.timer is None:
-            transaction.timer = self._waiters.at(
-                transaction.start_ms + transaction.timeout_ms, lambda: self._look_at_time(transaction)
-            )
+        due_ms = transaction.start_ms + transaction.timeout_ms
+        if transaction.timer is None or transaction.timer.due_ms > due_ms:
+            if transaction.timer is not None:
+                transaction.timer.cancel()
+            transaction.timer = self._waiters.at(due_ms, lambda: self._look_at_time(transaction))
 
     def _look_at_time(self, transaction: Transaction) -> None:
         transaction.timer = None

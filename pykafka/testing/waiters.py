@@ -47,17 +47,20 @@ class Waiters:
         self._timers: list[tuple[int, int, Timer]] = []
         self._numbers = itertools.count()
         self._changed = handler.Event()
+        # The wall clock may jump, or stand still in a test that freezes it: it is read once.
+        self._began_ms, self._began = handler.time_ms(), handler.now()
         #: How far the cluster's clock is ahead of the handler's (ms).
         self.ahead_ms = 0
         self._closed = False
 
     def now_ms(self) -> int:
         """Return the cluster's time (ms since 1970)."""
-        return self._handler.time_ms() + self.ahead_ms
+        return self._began_ms + int((self._handler.now() - self._began) * 1000) + self.ahead_ms
 
     def advance(self, milliseconds: int) -> None:
         """Move the cluster's clock forward (ms), and wake all that wait for a time."""
         self.ahead_ms += milliseconds
+        self._run_due()
         self._changed.set()
         self.wake_all()
 
@@ -137,4 +140,7 @@ class Waiters:
             timer = heapq.heappop(self._timers)[2]
             fn, timer.fn = timer.fn, None
             if fn is not None:
-                fn()
+                try:
+                    fn()
+                except Exception as error:  # noqa: BLE001 - whatever it may raise, the other timers go on
+                    self._handler.report("a timer of the fake cluster", error)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient
+from pykafka import KafkaClient, KafkaException
 from pykafka.handlers import GEventHandler, ThreadingHandler
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster, FakeClusterError
@@ -428,3 +428,44 @@ def test_what_cannot_be_done_is_explained(cluster: FakeCluster, call: Any, said:
 def test_threads_are_the_default() -> None:
     with FakeCluster(1) as cluster:
         assert isinstance(cluster._state.handler, ThreadingHandler)
+
+
+def test_a_hook_may_close_the_cluster() -> None:
+    """A function that is called for a request closes the cluster, and the workers end."""
+    cluster = FakeCluster(1, {"orders": 1})
+    closed = ThreadingHandler().Event()
+
+    def close(*_: object) -> None:
+        cluster.close()
+        closed.set()
+
+    cluster.on_request(close)
+    with pytest.raises(KafkaException):
+        KafkaClient(cluster.hosts, socket_timeout_ms=2000)
+    assert closed.wait(10)
+    assert cluster.is_closed
+
+
+class FrozenDate(ThreadingHandler):
+    """Threads in a process whose date a test has frozen."""
+
+    def time_ms(self) -> int:
+        """Return the same time always."""
+        return 1_700_000_000_000
+
+
+def test_a_frozen_date_stops_no_wait() -> None:
+    """The first rebalance of a group and long polls end, whatever the date says."""
+    with FakeCluster(1, {"orders": 1}, handler=FrozenDate()) as cluster, KafkaClient(cluster.hosts) as client:
+        with client.consumer("orders", group="billing", protocol="classic", auto_offset_reset="earliest") as consumer:
+            with client.producer() as producer:
+                producer.produce("orders", b"one").get(timeout=10)
+            assert next(iter(consumer)).value == b"one"
+
+
+def test_a_condition_of_a_fault_may_ask_the_cluster() -> None:
+    """The function that decides whether a fault is met uses the cluster."""
+    with FakeCluster(1, {"orders": 1}) as cluster:
+        cluster.fail("Metadata", "LEADER_NOT_AVAILABLE", when=lambda _: cluster.leader("orders", 0) == 2)
+        with KafkaClient(cluster.hosts) as client, client.producer() as producer:
+            producer.produce("orders", b"one").get(timeout=10)

@@ -107,8 +107,8 @@ def _partition(call: Call, partition: Partition) -> _Listed.Partition:
         partition_index=partition.index,
         leader_id=partition.leader,
         leader_epoch=partition.leader_epoch,
-        replica_nodes=partition.replicas,
-        isr_nodes=partition.isr,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
         offline_replicas=offline,
     )
     if not state.is_up(partition.leader):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from pykafka.exceptions import (
     InvalidProducerEpoch,
     InvalidRequiredAcks,
+    InvalidTxnState,
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
     NotLeaderForPartition,
@@ -137,6 +138,8 @@ def _check_producers(
             is_of_log = code == InvalidProducerEpoch.ERROR_CODE and not state.data_path.verifies
             raise SequenceError(code, "") if is_of_log else RefusedError(code, "")
     partition.log.producers.check(raw, state.data_path.refuses_unknown)
+    if not raw.is_transactional and raw.producer_id in partition.log.open_transactions:
+        raise SequenceError(InvalidTxnState.ERROR_CODE, f"producer {raw.producer_id} has a transaction under way here")
     if raw.is_transactional and call.version >= _FIRST_THAT_ADDS:
         partition.log.producers.check_start(raw)
     return None
