@@ -449,9 +449,13 @@ def test_a_hook_may_close_the_cluster() -> None:
 class FrozenDate(ThreadingHandler):
     """Threads in a process whose date a test has frozen."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._frozen_ms = super().time_ms()
+
     def time_ms(self) -> int:
         """Return the same time always."""
-        return 1_700_000_000_000
+        return self._frozen_ms
 
 
 def test_a_frozen_date_stops_no_wait() -> None:
