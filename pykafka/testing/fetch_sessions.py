@@ -123,8 +123,8 @@ class FetchContext:
             return pairs
         # Who had records is last the next time, so that a full answer starves no partition.
         for wanted, answer in changed:
-            if answer.records:
-                key = wanted.topic, wanted.asked.partition
+            key = wanted.topic, wanted.asked.partition
+            if answer.records and key in self.session.wanted:  # it may have been forgotten meanwhile
                 self.session.wanted[key] = self.session.wanted.pop(key)
         return changed
 

@@ -7,13 +7,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pykafka.exceptions import KafkaException, SocketDisconnectedError, UnsupportedVersion
+from pykafka.exceptions import KafkaException, SocketDisconnectedError, UnknownError, UnsupportedVersion
 from pykafka.network.frames import FrameReader
 from pykafka.protocol import wire
 from pykafka.protocol.primitives import Cursor
 from pykafka.protocol.schema import RequestHeader, ResponseHeader, request_header_version, response_header_version
 from pykafka.testing.call import APIS, Api, Call, HungUpError, Session
 from pykafka.testing.faults import FOREVER_MS
+from pykafka.testing.refusals import refusal
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Stream
@@ -96,7 +97,7 @@ class Peer:
         with state.lock:
             self._await_awake()
             call = Call(state, self.node, self.session, request, version, header.client_id)
-            response = self.faults.around(call, found)
+            response = self._outcome(call, found)
             self._await_awake()
         if response is None:
             if call.throttle_ms:
@@ -106,6 +107,16 @@ class Peer:
             self._send_throttled(call, found, header.correlation_id, response)
         else:
             self._send(call, encode(found, version, header.correlation_id, response))
+
+    def _outcome(self, call: Call, found: Api) -> Response | None:
+        """Answer a request; what fails here is reported, and is the broker's unknown error to the client."""
+        try:
+            return self.faults.around(call, found)
+        except HungUpError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a test's function may raise
+            self.state.handler.report(f"fake broker {self.node.node_id}, {found.request.__name__}", error)
+            return refusal(call.request, call.version, UnknownError.ERROR_CODE)
 
     def _await_awake(self) -> None:
         """Wait while the broker is paused; the caller holds the lock.

@@ -473,3 +473,18 @@ def test_a_condition_of_a_fault_may_ask_the_cluster() -> None:
         cluster.fail("Metadata", "LEADER_NOT_AVAILABLE", when=lambda _: cluster.leader("orders", 0) == 2)
         with KafkaClient(cluster.hosts) as client, client.producer() as producer:
             producer.produce("orders", b"one").get(timeout=10)
+
+
+def test_a_hook_that_fails_is_an_error_of_the_broker(cluster: FakeCluster, caplog: pytest.LogCaptureFixture) -> None:
+    """The client gets an answer, the log has the reason, and the connection stays."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("of the test")
+
+    with connected(cluster) as peer:
+        remove = cluster.on_request(fail)
+        refused = peer.ask(METADATA, BY_NAME)
+        remove()
+        assert refused is not None
+        assert peer.ask(METADATA, BY_NAME).brokers
+    assert "of the test" in caplog.text

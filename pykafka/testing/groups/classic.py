@@ -163,6 +163,9 @@ class ClassicGroup:
     def _join_known(self, request: wire.JoinGroupRequest, client: Client) -> Held[wire.JoinGroupResponse]:
         member_id = request.member_id
         if member_id in self._pending:
+            if request.group_instance_id in self.static_members:
+                self._forget_pending(member_id)
+                return self._replace_static(member_id, request, client)
             return self._add(member_id, request, client)
         member = self.member(member_id, request.group_instance_id)
         is_leader, is_same = member_id == self.leader, member.protocols == protocols_of(request)
