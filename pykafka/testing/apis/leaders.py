@@ -128,7 +128,8 @@ def _move(state: ClusterState, partition: Partition, replicas: Sequence[int] | N
             f"The replication factor is changed from {len(partition.replicas)} to {len(replicas)}"
         )
     partition.replicas = list(replicas)
-    partition.isr = [node for node in replicas if state.is_up(node)] or list(replicas)
+    complete = [node for node in replicas if state.is_up(node) and node not in partition.copied_to]
+    partition.isr = complete or list(replicas)
     partition.copied_to = {node: offset for node, offset in partition.copied_to.items() if node in replicas}
     if partition.leader not in replicas:
         partition.elect(next((node for node in replicas if state.is_up(node)), -1))

@@ -175,9 +175,10 @@ class Groups:
                 migration.upgrade(group, upgraded)
                 group = upgraded
             group.on_removed = lambda: self._downgrade(request.group_id)
-        answer = group.heartbeat(request, client)
-        self._downgrade(request.group_id)
-        return answer
+        try:
+            return group.heartbeat(request, client)
+        finally:  # also if it is refused: its group was upgraded for nothing
+            self._downgrade(request.group_id)
 
     def _downgrade(self, name: str) -> None:
         group = self._groups.get(name)
