@@ -41,9 +41,12 @@ class RefusedError(Exception):
     """
 
     def __init__(self, code: int, message: str, records: tuple[tuple[int, str], ...] = ()) -> None:
-        super().__init__(message)
+        super().__init__(code, message, records)
         self.code = code
         self.records = records
+
+    def __str__(self) -> str:
+        return str(self.args[1])
 
 
 class Rules(NamedTuple):

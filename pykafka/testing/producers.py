@@ -38,8 +38,11 @@ class SequenceError(Exception):
     """
 
     def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
+        super().__init__(code, message)
         self.code = code
+
+    def __str__(self) -> str:
+        return str(self.args[1])
 
 
 class ProducerState:
