@@ -17,6 +17,7 @@ from tests.conformance.speaker import run
 def test_fake_answers_as_recorded(release: Release, program: str) -> None:
     """Each program of requests gets the answers that a real broker of the release gave."""
     with FakeCluster(1, as_version=release.name, default_partitions=1) as cluster:
+        cluster.set_group_settings(initial_rebalance_delay_ms=0)
         found = run(PROGRAMS[program], cluster.hosts, release.numbers)
     expected = read(release.name)[program]
     assert differences(played(expected) if program == "api_versions" else expected, found) == []
