@@ -138,12 +138,13 @@ def test_one_record_and_a_table(consumer: KafkaConsumer, telemetry: Telemetry, t
 
 
 def test_links_only(client: KafkaClient, consumer: KafkaConsumer, telemetry: Telemetry, topic: str) -> None:
+    sent = telemetry.spans("send " + topic)[0]
     telemetry.instrument(client, links_only=True)
     tracer = telemetry.tracer_provider.get_tracer("test")
     with tracer.start_as_current_span("outer") as outer:
         assert next(iter(consumer)).offset == 0
     (span,) = telemetry.spans("process " + topic)
-    assert links_of(span) == {id_of(telemetry.spans("send " + topic)[0])}
+    assert links_of(span) == {id_of(sent)}
     assert parent_of(span) == outer.get_span_context().span_id
 
 
