@@ -231,7 +231,7 @@ def test_java_too_old(tmp_path: Path, words: str) -> None:
 
 
 def test_messages_that_the_broker_dropped_are_noticed() -> None:
-    """What retention has deleted is missed: the job does not go on with what is left."""
+    """A job misses what retention has deleted: the job does not go on with what is left."""
     value = os.urandom(500_000)
     with FakeCluster(1, {"small": 1}) as cluster, KafkaClient(cluster.hosts) as client:
         with client.producer(linger_ms=0) as producer:

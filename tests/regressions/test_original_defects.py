@@ -211,7 +211,9 @@ def test_u10_a_commit_that_fails_raises(cluster: EmbeddedCluster, topic: Topic, 
         consumer.commit_offsets()
 
 
-def test_u11_an_error_is_raised_once_and_starting_again_helps(cluster: EmbeddedCluster, topic: Topic) -> None:
+def test_u11_an_error_is_raised_once_and_starting_again_helps(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    cluster.create_topic("one", 1)  # each partition that cannot be fetched has an error of its own
+    topic = client.topics["one"]
     fill(topic, 4)
     cluster.inject_errors("Fetch", "TOPIC_AUTHORIZATION_FAILED")
     consumer = topic.get_simple_consumer(consumer_timeout_ms=10_000, fetch_error_backoff_ms=1)
