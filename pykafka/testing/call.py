@@ -23,10 +23,6 @@ class Session:
     def __init__(self) -> None:
         #: Whether the connection has ended, or shall end.
         self.is_closed = False
-        #: Who has logged in; Kafka calls those who did not so.
-        self.principal = "User:ANONYMOUS"
-        #: What APIs keep for this connection, such as a login under way.
-        self.kept: dict[str, Any] = {}
 
 
 class Call:

@@ -94,15 +94,6 @@ class ClusterState:
             self.transactions.check_produce
         )
 
-    @property
-    def group_initial_rebalance_delay_ms(self) -> int:
-        """How long an empty group waits for more members before its first rebalance ends (ms)."""
-        return self.groups.settings.initial_rebalance_delay_ms
-
-    @group_initial_rebalance_delay_ms.setter
-    def group_initial_rebalance_delay_ms(self, delay_ms: int) -> None:
-        self.groups.settings.initial_rebalance_delay_ms = delay_ms
-
     def topic(self, name_or_id: str | UUID) -> Topic | None:
         """Return a topic by its name or id; None if there is none."""
         return self.topics.get(name_or_id) if isinstance(name_or_id, str) else self.topic_ids.get(name_or_id)

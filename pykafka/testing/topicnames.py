@@ -21,6 +21,11 @@ def check_name(name: str) -> None:
         raise InvalidTopic(f"Topic name is invalid: {problem}")
 
 
+def is_legal(name: str) -> bool:
+    """Return whether a topic may have this name."""
+    return _problem(name) is None
+
+
 def _problem(name: str) -> str | None:
     if not name:
         return "the empty string is not allowed"

@@ -14,14 +14,13 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.wire.quorum import ReplicaState
+from pykafka.testing.apis.metadata import CLUSTER_OPERATIONS
 from pykafka.testing.call import Call, api
 
 if TYPE_CHECKING:
     from pykafka.testing.features import Features
     from pykafka.testing.topics import Partition
 
-#: What an anonymous client may do with the cluster: all, as there are no ACLs; the bits of KIP-430.
-CLUSTER_OPERATIONS: Final = 8096
 _BROKERS, _CONTROLLERS = 1, 2
 #: What a directory of a broker can hold (bytes).
 _TOTAL_BYTES: Final = 1 << 40

@@ -11,6 +11,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
 )
 from pykafka.protocol import wire
+from pykafka.testing.apis.coordinators import message_of
 from pykafka.testing.call import Call, api
 from pykafka.testing.configs import (
     ALL_BROKERS,
@@ -77,7 +78,7 @@ def _described(
     try:
         entries = _entries(call, asked.resource_type, asked.resource_name)
     except ProtocolClientError as error:
-        answer.error_code, answer.error_message = error.ERROR_CODE, _text(error)
+        answer.error_code, answer.error_message = error.ERROR_CODE, message_of(error)
         return answer
     keys = asked.configuration_keys
     answer.configs = [
@@ -86,10 +87,6 @@ def _described(
         if not keys or entry.setting.name in keys
     ]
     return answer
-
-
-def _text(error: ProtocolClientError) -> str:
-    return str(error.args[0]) if error.args else ""
 
 
 def _config(entry: Entry, version: int, with_synonyms: bool) -> _Described.Config:
@@ -198,7 +195,7 @@ def _altered(
             if not is_trial:
                 _store(call.state, kind, name, after)
     except ProtocolClientError as error:
-        return error.ERROR_CODE, _text(error) or None
+        return error.ERROR_CODE, message_of(error) or None
     return 0, None
 
 

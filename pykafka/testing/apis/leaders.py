@@ -15,6 +15,7 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 from pykafka.protocol import wire
+from pykafka.testing.apis.coordinators import message_of
 from pykafka.testing.apis.topics import check_replicas
 from pykafka.testing.call import Call, api
 
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     from pykafka.testing.topics import Partition
 
 _PREFERRED, _UNCLEAN = 0, 1
-
-
-def _text(error: ProtocolClientError) -> str | None:
-    return str(error.args[0]) if error.args else None
 
 
 @api(wire.ElectLeadersRequest)
@@ -57,7 +54,7 @@ def _outcome(
     try:
         _elect(state, topic, index, kind)
     except ProtocolClientError as error:
-        return answer(partition_id=index, error_code=error.ERROR_CODE, error_message=_text(error))
+        return answer(partition_id=index, error_code=error.ERROR_CODE, error_message=message_of(error) or None)
     return answer(partition_id=index, error_message=None)
 
 
@@ -102,7 +99,7 @@ def alter_partition_reassignments(
                 partition = _to_move(call.state, topic.name, asked.partition_index)
                 _move(call.state, partition, asked.replicas, allows_factor)
             except ProtocolClientError as error:
-                result.error_code, result.error_message = error.ERROR_CODE, _text(error)
+                result.error_code, result.error_message = error.ERROR_CODE, message_of(error) or None
             partitions.append(result)
         responses.append(answer(name=topic.name, partitions=partitions))
     return wire.AlterPartitionReassignmentsResponse(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 from uuid import UUID
 
@@ -18,11 +17,11 @@ from pykafka.exceptions import (
 from pykafka.protocol import wire
 from pykafka.testing.call import Call, api
 from pykafka.testing.state import ClusterState
+from pykafka.testing.topicnames import is_legal
 from pykafka.testing.topics import INTERNAL_TOPICS, Partition, Topic
 
 _Listed = wire.MetadataResponse.Topic
 _NO_ID = UUID(int=0)
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 #: Without an authorizer, everybody may do everything: the bits of Kafka's operations on a topic, and on the cluster.
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
@@ -79,14 +78,9 @@ def _by_id(call: Call, asked: Any) -> _Listed:
     return _described(call, topic)
 
 
-def check_name(name: str) -> bool:
-    """Return whether a topic can have this name."""
-    return _LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
-
-
 def _create(state: ClusterState, name: str, may_create: bool) -> int:
     # Brokers have the controller create it, and do not know it yet when they answer: the client asks again.
-    if not check_name(name) and (may_create or state.admin_path.looks_at_names):
+    if not is_legal(name) and (may_create or state.admin_path.looks_at_names):
         return InvalidTopic.ERROR_CODE
     if may_create and state.auto_create and name not in INTERNAL_TOPICS:
         if state.default_replication > sum(node.is_up for node in state.nodes.values()):

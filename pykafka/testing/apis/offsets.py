@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from uuid import UUID
 
 from pykafka.exceptions import (
@@ -61,6 +62,23 @@ def _refusal(
     return 0
 
 
+def _stored(
+    call: Call, asked: _Commit.Topic | _TxnCommit.Topic, refused: int, store: Callable[..., None], *, by_id: bool
+) -> Iterator[tuple[int, int]]:
+    """Store the offsets of a topic that are not refused, and yield the number and the error code of each partition.
+
+    :param refused: the error code of the whole request; 0: there is none
+    :param store: called with topic, partition, offset, leader epoch and metadata
+    """
+    topic = _topic(call, asked.name, asked.topic_id, by_id=by_id)
+    for one in asked.partitions:
+        code = _refusal(call, topic, one, by_id=by_id) or refused
+        if not code and topic is not None:
+            committed = one.committed_offset, one.committed_leader_epoch, one.committed_metadata
+            store(topic.name, one.partition_index, *committed)
+        yield one.partition_index, code
+
+
 @api(wire.OffsetCommitRequest)
 def offset_commit(call: Call, request: wire.OffsetCommitRequest) -> wire.OffsetCommitResponse:
     """Store offsets of a group."""
@@ -80,31 +98,20 @@ def offset_commit(call: Call, request: wire.OffsetCommitRequest) -> wire.OffsetC
             call.state.groups.check_commit(request.group_id, commit)
     except ProtocolClientError as error:
         refused = error.ERROR_CODE
+    keep_ms = request.retention_time_ms if 2 <= call.version <= 4 and request.retention_time_ms >= 0 else None
+    offsets = call.state.zookeeper_offsets if call.version == _IN_ZOOKEEPER else call.state.offsets
+
+    def store(topic: str, index: int, offset: int, leader_epoch: int, metadata: str | None) -> None:
+        offsets.commit(request.group_id, topic, index, offset, leader_epoch, metadata, keep_ms)
+
     response = wire.OffsetCommitResponse()
     for asked in request.topics:
-        topic = _topic(call, asked.name, asked.topic_id, by_id=by_id)
-        results = []
-        for one in asked.partitions:
-            code = _refusal(call, topic, one, by_id=by_id) or refused
-            if not code and topic is not None:
-                _store(call, request, topic, one)
-            results.append(_Committed.Topic.Partition(partition_index=one.partition_index, error_code=code))
+        results = [
+            _Committed.Topic.Partition(partition_index=index, error_code=code)
+            for index, code in _stored(call, asked, refused, store, by_id=by_id)
+        ]
         response.topics.append(_Committed.Topic(name=asked.name, topic_id=asked.topic_id, partitions=results))
     return response
-
-
-def _store(call: Call, request: wire.OffsetCommitRequest, topic: Topic, one: _Commit.Topic.Partition) -> None:
-    keep_ms = request.retention_time_ms if 2 <= call.version <= 4 and request.retention_time_ms >= 0 else None
-    store = call.state.zookeeper_offsets if call.version == _IN_ZOOKEEPER else call.state.offsets
-    store.commit(
-        request.group_id,
-        topic.name,
-        one.partition_index,
-        one.committed_offset,
-        one.committed_leader_epoch,
-        one.committed_metadata,
-        keep_ms,
-    )
 
 
 @api(wire.TxnOffsetCommitRequest)
@@ -127,23 +134,13 @@ def txn_offset_commit(call: Call, request: wire.TxnOffsetCommitRequest) -> wire.
         _check_member(call, request.group_id, commit)
     except ProtocolClientError as error:
         refused = error.ERROR_CODE
+    store = partial(call.state.offsets.commit_pending, request.producer_id, request.group_id)
     response = wire.TxnOffsetCommitResponse()
     for asked in request.topics:
-        topic = _topic(call, asked.name, asked.topic_id, by_id=by_id)
-        results = []
-        for one in asked.partitions:
-            code = _refusal(call, topic, one, by_id=by_id) or refused
-            if not code and topic is not None:
-                call.state.offsets.commit_pending(
-                    request.producer_id,
-                    request.group_id,
-                    topic.name,
-                    one.partition_index,
-                    one.committed_offset,
-                    one.committed_leader_epoch,
-                    one.committed_metadata,
-                )
-            results.append(_TxnCommitted.Topic.Partition(partition_index=one.partition_index, error_code=code))
+        results = [
+            _TxnCommitted.Topic.Partition(partition_index=index, error_code=code)
+            for index, code in _stored(call, asked, refused, store, by_id=by_id)
+        ]
         response.topics.append(_TxnCommitted.Topic(name=asked.name, topic_id=asked.topic_id, partitions=results))
     return response
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pykafka.exceptions import InvalidRequest, InvalidTopic, LeaderNotAvailable, UnknownTopicOrPartition
 from pykafka.protocol import wire
+from pykafka.testing.apis.metadata import TOPIC_OPERATIONS
 from pykafka.testing.call import Call, api
 from pykafka.testing.topicnames import check_name
 
@@ -16,8 +17,6 @@ _Request = wire.DescribeTopicPartitionsRequest
 _Response = wire.DescribeTopicPartitionsResponse
 #: The most partitions of a page: max.request.partition.size.limit.
 _PAGE: Final = 2000
-#: What an anonymous client may do with topics: all, as there are no ACLs; the bits of KIP-430.
-TOPIC_OPERATIONS: Final = 3576
 
 
 @api(_Request)

@@ -24,6 +24,7 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.testing.apis.configs import static_settings
+from pykafka.testing.apis.coordinators import message_of
 from pykafka.testing.call import Call, api
 from pykafka.testing.configs import check
 from pykafka.testing.settings import TOPIC_SETTINGS
@@ -41,10 +42,6 @@ _NO_ID_TEXT = "This server does not host this topic ID."
 _ANSWERS_CONFIGS, _DELETES_BY_ID = 5, 6
 
 
-def _text(error: ProtocolClientError) -> str | None:
-    return str(error.args[0]) if error.args else None
-
-
 @api(wire.CreateTopicsRequest)
 def create_topics(call: Call, request: wire.CreateTopicsRequest) -> wire.CreateTopicsResponse:
     """Create topics, or only look whether that could be."""
@@ -57,7 +54,7 @@ def create_topics(call: Call, request: wire.CreateTopicsRequest) -> wire.CreateT
                 raise InvalidRequest("Duplicate topic name.")
             answers.append(_create(call, asked, request.validate_only))
         except ProtocolClientError as error:
-            answers.append(_Created(name=name, error_code=error.ERROR_CODE, error_message=_text(error)))
+            answers.append(_Created(name=name, error_code=error.ERROR_CODE, error_message=message_of(error) or None))
     return wire.CreateTopicsResponse(topics=answers)
 
 
@@ -185,7 +182,7 @@ def create_partitions(call: Call, request: wire.CreatePartitionsRequest) -> wire
             _grow(call.state, asked, request.validate_only)
             results.append(answer(name=name))
         except ProtocolClientError as error:
-            results.append(answer(name=name, error_code=error.ERROR_CODE, error_message=_text(error)))
+            results.append(answer(name=name, error_code=error.ERROR_CODE, error_message=message_of(error) or None))
     return wire.CreatePartitionsResponse(results=results)
 
 
@@ -241,7 +238,7 @@ def delete_topics(call: Call, request: wire.DeleteTopicsRequest) -> wire.DeleteT
                 answer.topic_id = topic.id
             call.state.remove_topic(topic)
         except ProtocolClientError as error:
-            answer.error_code, answer.error_message = error.ERROR_CODE, _text(error)
+            answer.error_code, answer.error_message = error.ERROR_CODE, message_of(error) or None
         responses.append(answer)
     return wire.DeleteTopicsResponse(responses=responses)
 
