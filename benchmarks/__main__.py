@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     add.add_argument(
         "--into", type=Path, help="put it between the marks of this document, in the place of the last one"
     )
+    add.add_argument("--renew", type=Path, help="replace only what was measured in this document's tables")
     add.add_argument("--plot", type=Path, help="draw the throughputs into this file (.svg or .png)")
     add.set_defaults(command=report)
 
@@ -140,9 +141,12 @@ def show(_options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Compare the measured results with the targets."""
-    from benchmarks.reporting import draw, insert, markdown, read
+    from benchmarks.reporting import draw, insert, markdown, read, renew
 
     lines = read(options.files)
+    if options.renew:
+        options.renew.write_text(renew(options.renew.read_text(), lines))
+        return 0
     text = markdown(lines, options.plot and os.path.relpath(options.plot, (options.into or options.plot).parent))
     if options.plot:
         draw(lines, options.plot)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -141,6 +142,33 @@ def insert(document: str, text: str) -> str:
     return f"{head}{BEGIN}\n\n{text}\n{END}{rest.partition(END)[2]}"
 
 
+def renew(document: str, lines: Sequence[Line]) -> str:
+    """Return a document whose report has these results in the place of its own; what they do not measure stays.
+
+    :raises ValueError: the document has no row for a result
+    """
+    results = Results(lines)
+    for target in TARGETS:
+        if judge(target, results) is not None:
+            row = re.search(rf"^\| {re.escape(target.text)} \|.*$", document, flags=re.MULTILINE)
+            if row is None:
+                raise ValueError(f"the document has no target {target.text!r}")
+            document = f"{document[: row.start()]}{_judgement(target, results)}{document[row.end() :]}"
+    for name in sorted({line["workload"] for line in results.lines}):
+        table = re.search(rf"^\*\*{re.escape(name)}\*\*:.*\n\n(?:\|.*\n?)+", document, flags=re.MULTILINE)
+        if table is None:
+            raise ValueError(f"the document has no table of {name}")
+        new = _table(results, WORKLOADS[name])
+        _, _, columns, _, *rows = table[0].splitlines()
+        if not {row.split()[1] for row in rows} <= set(results.clients(name)):
+            fresh = {row.split()[1]: row for row in new.splitlines()[4:]}
+            new = "\n".join([*new.splitlines()[:4], *(fresh.get(row.split()[1], row) for row in rows)])
+            if f"\n{columns}\n" not in new:
+                raise ValueError(f"{name} has other columns now: measure all clients")
+        document = f"{document[: table.start()]}{new}\n{document[table.end() :]}"
+    return document
+
+
 def judge(target: Target, results: Results) -> tuple[float, bool] | None:
     """Return a target's figure and whether it is met; None if it was not measured."""
     value = results.value(target.reading)
@@ -157,17 +185,18 @@ def judge(target: Target, results: Results) -> tuple[float, bool] | None:
 
 def _judgements(results: Results) -> str:
     rows = ["| target | bound | measured | |", "|---|---:|---:|---|"]
-    for target in TARGETS:
-        bound = f"≥ {target.least:g}" if target.least is not None else f"≤ {target.most:g}"
-        if target.against is not None:
-            bound += " x"
-        judged = judge(target, results)
-        if judged is None:
-            rows.append(f"| {target.text} | {bound} | | not measured |")
-        else:
-            value, met = judged
-            rows.append(f"| {target.text} | {bound} | {value:.3g} | {'met' if met else '**not met**'} |")
-    return "\n".join(rows)
+    return "\n".join([*rows, *(_judgement(target, results) for target in TARGETS)])
+
+
+def _judgement(target: Target, results: Results) -> str:
+    bound = f"≥ {target.least:g}" if target.least is not None else f"≤ {target.most:g}"
+    if target.against is not None:
+        bound += " x"
+    judged = judge(target, results)
+    if judged is None:
+        return f"| {target.text} | {bound} | | not measured |"
+    value, met = judged
+    return f"| {target.text} | {bound} | {value:.3g} | {'met' if met else '**not met**'} |"
 
 
 def _conditions(results: Results) -> str:

@@ -15,7 +15,7 @@ from benchmarks.clients import CLIENTS
 from benchmarks.clients.base import Seen
 from benchmarks.instructions import compare, total
 from benchmarks.job import Job, number_of, numbered, payloads, quantile
-from benchmarks.reporting import BEGIN, END, Results, insert, judge, markdown, read
+from benchmarks.reporting import BEGIN, END, Results, insert, judge, markdown, read, renew
 from benchmarks.running import RunFailed, check_seen
 from benchmarks.targets import TARGETS, Reading, Target
 from benchmarks.workloads import SETS, WORKLOADS, select
@@ -130,6 +130,24 @@ def test_a_report_takes_the_place_of_the_last_one_in_a_document() -> None:
     assert insert(document, "new\n") == f"# Title\n\n{BEGIN}\n\nnew\n\n{END}\n\nThe end.\n"
     with pytest.raises(ValueError, match="report: begin"):
         insert("# Title\n", "new\n")
+
+
+def test_what_was_measured_again_takes_the_place_of_its_rows_alone() -> None:
+    others = line("consume-100B", "pykafka", rate=7, cpu_per_million=3)
+    document = f"# Title\n\n{markdown([*LINES, others])}\nThe end.\n"
+    again = [{**one, "measures": {"rate": 1000, "cpu_per_million": 0.1}} for one in LINES if "error" not in one]
+    text = renew(document, again)
+    assert "| produce 100 B, acks=1: messages/s, to confluent-kafka's | ≥ 1.3 x | 1 | **not met** |" in text
+    assert "| pykafka | 1,000 | 0.10 | 1.00 x | 50 | 3 |" in text
+    assert "800" not in text
+    assert "| pykafka | 7 | 3.00 |" in text, "consume-100B was not measured again"
+    assert text.count("**produce-100B**") == 1
+    assert text.endswith("The end.\n")
+    part = renew(document, [one for one in again if one["client"] != "aiokafka"])
+    assert "| aiokafka | 100 |" in part
+    assert "| confluent-kafka | 1,000 |" in part
+    with pytest.raises(ValueError, match="no target"):
+        renew("# Title\n", again)
 
 
 def test_the_report_command_writes_into_a_document_and_draws_a_plot(tmp_path: Path) -> None:
