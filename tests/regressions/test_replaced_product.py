@@ -98,5 +98,5 @@ def test_nothing_of_pykafka_3_stays(wheel: Path, python: Path) -> None:
 
 def test_a_requirement_of_3_is_not_met_by_2(wheel: Path, python: Path) -> None:
     """As docs/installing.md says: a folder of wheels, and a version that only this product has."""
-    install(python, "--find-links", wheel.parent, "pykafka>=3.0.0.dev0")
+    install(python, "--find-links", wheel.parent, "pykafka>=3.0.0")
     assert strays(python) == wheel.name.split("-")[1]
