@@ -104,13 +104,13 @@ def test_what_is_there(client: KafkaClient, cluster: FakeCluster, expected: Any,
     ("expected", "options", "text"),
     [
         (["1", "2", "3"], {}, "topic 'orders' lacks 1 of 3 records after 0.1 s\n  missing:\n    b'3'"),
-        (["1"], {}, "topic 'orders' has 2 records, 1 too many\n  not expected:\n    b'2' (partition 0, offset 1)"),
+        (["1"], {}, "topic 'orders' has 1 that is not expected\n  not expected:\n    b'2' (partition 0, offset 1)"),
         ([("a", "1"), "2"], {}, "missing:\n    b'a': b'1'\n  not expected:\n    b'1' (partition 0, offset 0)"),
         (["1", "20"], {}, "first difference: byte 1: b'20' is expected, b'2' is there"),
         (["2", "1"], {"in_order": True}, "has its records in another order\n  first difference: record 0 (partition 0"),
         (["9"] * 7, {"others": True}, "    b'9'\n    ... and 2 more"),
         (None, {"count": 3}, "lacks 1 of 3 records after 0.1 s"),
-        (None, {"count": 1}, "has 2 records, 1 too many"),
+        (None, {"count": 1}, "has 1 that is not expected"),
     ],
 )
 def test_what_is_wrong(

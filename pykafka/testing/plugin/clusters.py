@@ -11,12 +11,12 @@ import pytest
 
 from pykafka.admin import NewTopic
 from pykafka.client import KafkaClient
-from pykafka.exceptions import InvalidConfig
+from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.testing.configs import check
 from pykafka.testing.fakecluster import FakeCluster
-from pykafka.testing.plugin.marker import Wishes
-from pykafka.testing.releases import NEWEST
+from pykafka.testing.plugin.marker import Wishes, refuse
+from pykafka.testing.releases import NEWEST, release
 from pykafka.testing.settings import TOPIC_SETTINGS
 
 #: Kafka's limit for the name of a topic, less what makes it unique.
@@ -41,6 +41,18 @@ def handler_of(name: str) -> Handler:
     from pykafka.handlers import GEventHandler
 
     return GEventHandler()
+
+
+@contextmanager
+def refused(what: str) -> Iterator[None]:
+    """Refuse the marker if the block raises an error.
+
+    :param what: the argument of the marker
+    """
+    try:
+        yield
+    except (KafkaException, TypeError, ValueError) as error:
+        refuse(f"has {what}: {error}")
 
 
 class RealCluster:
@@ -95,12 +107,18 @@ def opened(wishes: Wishes, hosts: str | None) -> Iterator[Cluster]:
 
 def _fake(wishes: Wishes) -> FakeCluster:
     groups = {_GROUPS[name]: value for name, value in wishes.config.items() if name in _GROUPS}
-    cluster = FakeCluster(
-        wishes.brokers, as_version=wishes.version or NEWEST.name, default_partitions=wishes.partitions
-    )
+    with refused("config"):
+        check(_of_topics(wishes), TOPIC_SETTINGS, "topic")
+    with refused(f"version {wishes.version!r}"):
+        version = release(wishes.version or NEWEST.name).name
+    cluster = FakeCluster(wishes.brokers, as_version=version, default_partitions=wishes.partitions)
     # Brokers take 6 s and more, which every test of a member that dies would wait.
     cluster.set_group_settings(**{"min_session_timeout_ms": 1, **groups})
     return cluster
+
+
+def _of_topics(wishes: Wishes) -> dict[str, str]:
+    return {name: str(value) for name, value in wishes.config.items() if name not in _GROUPS}
 
 
 def create_topic(cluster: Cluster, name: str, wishes: Wishes, told: int | Mapping[str, Any] | None = None) -> None:
@@ -110,12 +128,9 @@ def create_topic(cluster: Cluster, name: str, wishes: Wishes, told: int | Mappin
     """
     own = dict(told) if isinstance(told, Mapping) else {} if told is None else {"partitions": told}
     partitions = own.pop("partitions", wishes.partitions)
-    given = {key: value for key, value in wishes.config.items() if key not in _GROUPS} | own
-    configs = {key: str(value) for key, value in given.items()}
-    try:
+    configs = _of_topics(wishes) | {key: str(value) for key, value in own.items()}
+    with refused(f"topic {name!r}"):
         check(configs, TOPIC_SETTINGS, "topic")
-    except InvalidConfig as error:
-        pytest.fail(f"the marker kafka() cannot configure topic {name!r}: {error}", pytrace=False)
     if isinstance(cluster, RealCluster):
         cluster.create_topic(name, partitions, 3, **configs)
         return
@@ -135,17 +150,20 @@ def connect(cluster: Cluster, handler: str) -> KafkaClient:
 
     :param handler: "threads" or "gevent"
     """
-    # Brokers before 0.10 do not list what they speak.
-    before_0_10 = isinstance(cluster, FakeCluster) and cluster._state.release.numbers < (0, 10)
-    told = {"broker_version": cluster._state.release.name} if before_0_10 else {}
-    return KafkaClient(cluster.hosts, use_greenlets=handler == "gevent", **told)
+    greenlets = handler == "gevent"
+    played = cluster._state.release if isinstance(cluster, FakeCluster) else NEWEST
+    if played.numbers < (0, 10):  # brokers that do not list what they speak
+        return KafkaClient(cluster.hosts, use_greenlets=greenlets, broker_version=played.name)
+    return KafkaClient(cluster.hosts, use_greenlets=greenlets)
 
 
 def inject(cluster: Cluster, faults: Iterable[Sequence[Any]]) -> None:
     """Set the marker's faults up: each names a method of `FakeCluster`, and has its arguments; a dict at the end names some."""
-    for name, *arguments in faults:
+    for fault in faults:
+        name, *arguments = fault
         named = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
-        getattr(cluster, name)(*arguments, **named)
+        with refused(f"fault {fault!r}"):
+            getattr(cluster, name)(*arguments, **named)
 
 
 def heal(cluster: Cluster) -> None:

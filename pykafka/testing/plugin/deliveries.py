@@ -45,14 +45,18 @@ class Deliveries:
                 if topic not in state.topics:
                     raise TopicNotFoundError(f"there is no topic {topic!r}; there are: {', '.join(state.topics)}")
                 return [record for one in state.topics[topic].partitions for record in _readable(one, committed)]
-        greenlets = self._kind == "gevent"
         level = "read_committed" if committed else "read_uncommitted"
-        with KafkaClient(self._cluster.hosts, use_greenlets=greenlets, allow_auto_create_topics=False) as client:
-            with client.consumer(topic, isolation_level=level) as consumer:
-                records: list[Record] = []
-                until = self._handler.now() + _READ_S
-                while any(consumer.lag(timeout=_READ_S).values()) and self._handler.now() < until:
-                    records += consumer.poll(timeout=1.0)
+        greenlets = self._kind == "gevent"
+        with (
+            KafkaClient(self._cluster.hosts, use_greenlets=greenlets, allow_auto_create_topics=False) as client,
+            client.consumer(topic, isolation_level=level) as consumer,
+        ):
+            records: list[Record] = []
+            until = self._handler.now() + _READ_S
+            while any(consumer.lag(timeout=_READ_S).values()):
+                if self._handler.now() >= until:
+                    raise TimeoutError(f"topic {topic!r} was not read to its end within {_READ_S:g} s")
+                records += consumer.poll(timeout=1.0)
         return sorted(records, key=lambda record: (record.partition, record.offset))
 
     def assert_delivered(
@@ -68,7 +72,7 @@ class Deliveries:
     ) -> list[Record]:
         """Wait until a topic has some records, and return all that it has.
 
-        It fails at once if there is a record that is not expected, and says which ones are missing or too many.
+        It fails at once if there is a record that is not expected, and says which ones are missing or not expected.
 
         :param values: the expected ones, in any order: bytes, text, None; or pairs of key and value
         :param count: instead of values: how many records
@@ -120,7 +124,6 @@ class _Problem:
         others: bool = False,
         decode: Callable[[Any], Any] | None = None,
     ) -> None:
-        self._count = len(records)
         self._total = count if expected is None else len(expected)
         self._missing: list[Any] = []
         self._extra: list[tuple[Record, Any]] = []
@@ -168,8 +171,9 @@ class _Problem:
 
         :param after: how long the wait was
         """
-        wrong = [f"lacks {self._short} of {self._total} records after {after}"] if self._short else []
-        wrong += [f"has {self._count} records, {self._over} too many"] if self._over else []
+        late = "" if self.stays else f" after {after}"
+        wrong = [f"lacks {self._short} of {self._total} records{late}"] if self._short else []
+        wrong += [f"has {self._over} that {'is' if self._over == 1 else 'are'} not expected"] if self._over else []
         wrong += ["has its records in another order"] if self._disorder else []
         lines = [" and ".join(wrong)]
         lines += _listed("missing", [_shown(one) for one in self._missing])

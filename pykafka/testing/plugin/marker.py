@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import pytest
 
@@ -40,7 +40,7 @@ class Wishes(NamedTuple):
         told: dict[str, Any] = {}
         for mark in reversed(list(node.iter_markers("kafka"))):
             if mark.args:
-                _refuse(f"takes keyword arguments only, as kafka(version=...): {mark.args[0]!r}")
+                refuse(f"takes keyword arguments only, as kafka(version=...): {mark.args[0]!r}")
             told |= mark.kwargs
         for name in told:
             _known(name, cls._fields, "has no argument")
@@ -50,16 +50,18 @@ class Wishes(NamedTuple):
 
     def _check(self) -> None:
         if self.handler not in (None, "threads", "gevent"):
-            _refuse(f'handler is {self.handler!r}: "threads" or "gevent"')
+            refuse(f'handler is {self.handler!r}: "threads" or "gevent"')
+        if not isinstance(self.version, str | None):
+            refuse(f'version is {self.version!r}: text such as "2.8.2"')
         for name in ("topics", "config"):
             if not isinstance(getattr(self, name), Mapping):
-                _refuse(f"{name} is {getattr(self, name)!r}: a dict by names")
+                refuse(f"{name} is {getattr(self, name)!r}: a dict by names")
         for name in ("brokers", "partitions"):
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
-                _refuse(f"{name} is {getattr(self, name)!r}: a number from 1 on")
+                refuse(f"{name} is {getattr(self, name)!r}: a number from 1 on")
         for fault in self.faults:
-            if isinstance(fault, str) or not isinstance(fault, Sequence) or not fault:
-                _refuse(f'faults has {fault!r}: each is a tuple such as ("fail", "Produce", "NOT_LEADER_OR_FOLLOWER")')
+            if not isinstance(fault, tuple | list) or not fault:
+                refuse(f'faults has {fault!r}: each is a tuple such as ("fail", "Produce", "NOT_LEADER_OR_FOLLOWER")')
             _known(fault[0], FAULTS, "has no fault")
 
     @property
@@ -75,17 +77,18 @@ class Wishes(NamedTuple):
         """
         for name in _OF_CLUSTER:
             if getattr(self, name) != getattr(made, name):
-                _refuse(
+                refuse(
                     f"{name} is {getattr(self, name)!r}, but other tests share the cluster (kafka_cluster_scope): mark all "
                     f"of them, by the module's pytestmark for instance"
                 )
 
 
-def _known(name: object, names: Iterable[str], problem: str) -> None:
+def _known(name: object, names: Sequence[str], problem: str) -> None:
     if name not in names:
         near = get_close_matches(str(name), names, 1)
-        _refuse(f"{problem} {name!r}: {f'did you mean {near[0]!r}?' if near else 'one of ' + ', '.join(names)}")
+        refuse(f"{problem} {name!r}: {f'did you mean {near[0]!r}?' if near else 'one of ' + ', '.join(names)}")
 
 
-def _refuse(text: str) -> None:
+def refuse(text: str) -> NoReturn:
+    """Fail the test because of its marker, without a traceback."""
     pytest.fail(f"the marker kafka() {text}", pytrace=False)

@@ -52,7 +52,9 @@ class Recorder:
             if asked.call is call:
                 asked.call = None  # it may hold many records
                 codes = sorted(set(_codes(response)) - {0})
-                asked.outcome = ", ".join(ERROR_CODES[code].NAME if code in ERROR_CODES else str(code) for code in codes)
+                asked.outcome = ", ".join(
+                    ERROR_CODES[code].NAME if code in ERROR_CODES else str(code) for code in codes
+                )
                 return
 
     def text(self) -> str:
@@ -62,12 +64,16 @@ class Recorder:
             return f"a real one: {cluster.hosts}"
         with self._state.lock:
             faults = [*cluster._faults.outcomes, *cluster._faults.conditions]
-            lines = [f"Kafka {self._state.release.name}, {len(cluster.broker_ids)} brokers; {len(self._state.topics)} topics"]
+            lines = [
+                f"Kafka {self._state.release.name}, {len(cluster.broker_ids)} brokers; {len(self._state.topics)} topics"
+            ]
             lines += [f"broker {node.node_id} is stopped" for node in self._state.nodes.values() if not node.is_up]
             lines += [f"broker {number} is paused" for number in sorted(cluster._faults.paused)]
             lines += [f"broker {number} is {ms} ms late" for number, ms in cluster._faults.latencies.items() if ms]
         lines += [f"set up: {fault!r}" for fault in faults if fault.left != 0]
-        lines.append(f"last requests (s since the cluster's start), of {len(self._asked)}:" if self._asked else "no request")
+        lines.append(
+            f"last requests (s since the cluster's start), of {len(self._asked)}:" if self._asked else "no request"
+        )
         for asked in tuple(self._asked):
             at = (asked.at_ms - self._began_ms) / 1000
             lines.append(f"{at:9.3f}  {asked.what:<36} {asked.client_id[:20]:<20} {asked.outcome}".rstrip())
