@@ -31,7 +31,7 @@ HANDLERS = ("threads", "gevent")
 
 
 class Kept(NamedTuple):
-    """What a node of pytest keeps of its cluster."""
+    """The cluster of a node of pytest, and what belongs to it."""
 
     cluster: Cluster
     wishes: Wishes

@@ -1,4 +1,4 @@
-"""`Deliveries`: what topics have by now, and the wait for records that should be there."""
+"""`Deliveries`: the records of topics, and the wait for records that should be there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN = 5
 
 
 class Deliveries:
-    """What the topics of a cluster have.
+    """Views of the topics of a cluster.
 
     :param cluster: that has them
     :param handler: "threads" or "gevent": how the caller waits

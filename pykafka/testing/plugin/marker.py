@@ -24,7 +24,7 @@ _OF_CLUSTER = ("version", "brokers", "config")
 
 
 class Wishes(NamedTuple):
-    """What a test wants, with the defaults."""
+    """The arguments of the marker, with their defaults."""
 
     version: str | None = None
     brokers: int = 3
