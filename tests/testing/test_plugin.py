@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from pykafka import KafkaClient
+from pykafka.exceptions import UnknownTopicOrPartition
 from pykafka.testing import FakeCluster
+from tests.brokers import KafkaCluster
 from tests.support.entrypoints import ROOT, write_entry_points
 
 pytest_plugins = ["pytester"]
@@ -226,7 +229,10 @@ def test_a_failure_shows_what_the_brokers_were_asked(run: Run) -> None:
 
         @pytest.mark.kafka(topics={"t": 1}, faults=[("fail", "Produce", "NOT_ENOUGH_REPLICAS", 99), ("stop", 3)])
         def test_it(kafka_client):
-            kafka_client.producer(delivery_timeout_ms=300).produce("t", b"1").get(timeout=10)
+            delivery = kafka_client.producer(delivery_timeout_ms=300).produce("t", b"1")
+            with pytest.raises(Exception, match="NOT_ENOUGH_REPLICAS"):
+                delivery.get(timeout=10)
+            pytest.fail("it is over")
 
 
         def test_another(kafka_client):
@@ -257,6 +263,34 @@ def test_a_failure_shows_what_the_brokers_were_asked(run: Run) -> None:
                 ".* Produce v\\d+ +pykafka +NOT_ENOUGH_REPLICAS",
             ]
         )
+
+
+def test_a_cluster_of_ones_own(run: Run) -> None:
+    result = run(
+        """
+        import pytest
+
+        from pykafka import EmbeddedCluster
+
+
+        @pytest.fixture
+        def kafka_cluster():
+            with EmbeddedCluster(brokers=1) as cluster:
+                yield cluster
+
+
+        @pytest.mark.kafka(partitions=2)
+        def test_it(kafka_client, kafka_topic, assert_delivered, consume_all):
+            kafka_client.producer().produce(kafka_topic, b"1").get(timeout=10)
+            assert_delivered(kafka_topic, ["1"])
+
+
+        @pytest.mark.kafka(faults=[("stop", 1)])
+        def test_faults(kafka_client): pass
+        """
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    assert "has faults, which a fixture kafka_cluster of your own does not set up" in result.stdout.str()
 
 
 SHARED = """
@@ -401,50 +435,60 @@ def test_asyncio(run: Run, mark: str, fixture: str, options: list[str]) -> None:
     assert "ValueError: as it should" in result.stdout.str()
 
 
-def test_a_real_cluster(run: Run) -> None:
-    source = """
-        import unittest
-
-        import pytest
+ON_A_REAL_CLUSTER = """
+import pytest
 
 
-        @pytest.mark.kafka(topics={"orders": 2}, partitions=3, handler="gevent")
-        def test_on_both(kafka_client, kafka_topic, kafka_cluster, assert_delivered, consume_all):
-            for topic in "orders", kafka_topic:
-                kafka_client.producer().produce(topic, b"1")
-                assert_delivered(topic, ["1"])
-                assert consume_all(topic)[0].topic == topic
+@pytest.mark.kafka(topics={"orders-of-the-plugin": 2}, partitions=3, handler="gevent")
+def test_on_both(kafka_client, kafka_topic, kafka_cluster, assert_delivered, consume_all):
+    for topic in "orders-of-the-plugin", kafka_topic:
+        kafka_client.producer().produce(topic, b"1")
+        assert_delivered(topic, ["1"])
+        assert consume_all(topic)[0].topic == topic
 
 
-        @pytest.mark.kafka(faults=[("stop", 1)])
-        def test_faults(kafka_topic): pass
+@pytest.mark.kafka(faults=[("stop", 1)])
+def test_faults(kafka_topic): pass
 
-        @pytest.mark.kafka(version="2.8.2")
-        def test_version(kafka_topic): pass
+@pytest.mark.kafka(version="2.8.2")
+def test_version(kafka_topic): pass
 
-        @pytest.mark.kafka(config={"group.max.size": 1})
-        def test_config(kafka_topic): pass
+@pytest.mark.kafka(config={"group.max.size": 1})
+def test_config(kafka_topic): pass
 
-        def test_control(kafka_cluster):
-            kafka_cluster.fail("Produce", "NONE")
+def test_control(kafka_cluster):
+    kafka_cluster.fail("Produce", "NONE")
 
-        def test_clock(kafka_clock):
-            kafka_clock.advance(1)
+def test_clock(kafka_clock):
+    kafka_clock.advance(1)
 
-        def test_misspelt(kafka_cluster):
-            with pytest.raises(AttributeError):
-                kafka_cluster.fial
-        """
+def test_misspelt(kafka_cluster):
+    with pytest.raises(AttributeError):
+        kafka_cluster.fial
+"""
+SKIPPED = [
+    *(f"needs the fake cluster for kafka({name}=...), and runs on" for name in ("faults", "version", "config")),
+    *(f"uses kafka_cluster.{name}, which the real cluster" for name in ("fail", "advance")),
+]
+
+
+def check_on_a_real_cluster(run: Run, hosts: str) -> None:
+    result = run(ON_A_REAL_CLUSTER, "--kafka-hosts", hosts, "-rs")
+    result.assert_outcomes(passed=2, skipped=5)
+    assert [reason for reason in SKIPPED if reason not in result.stdout.str()] == []
+
+
+def test_a_cluster_that_is_known_by_its_address(run: Run) -> None:
     with FakeCluster(brokers=1) as cluster:
         cluster.create_topic("theirs")
-        result = run(source, "--kafka-hosts", cluster.hosts, "-rs")
-        result.assert_outcomes(passed=2, skipped=5)
-        for reason in (
-            *(f"needs the fake cluster for kafka({name}=...), and runs on" for name in ("faults", "version", "config")),
-            *(f"uses kafka_cluster.{name}, which the real cluster" for name in ("fail", "advance")),
-        ):
-            assert reason in result.stdout.str()
+        check_on_a_real_cluster(run, cluster.hosts)
         assert [name for name in cluster._state.topics if not name.startswith("__")] == ["theirs"]
+
+
+def test_a_real_cluster(run: Run, kafka: KafkaCluster) -> None:
+    check_on_a_real_cluster(run, kafka.hosts)
+    with KafkaClient(kafka.hosts) as client, pytest.raises(UnknownTopicOrPartition):
+        client.admin.describe_topics(["orders-of-the-plugin"])
 
 
 def test_unittest(run: Run) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pykafka.testing.plugin.marker import HELP, Wishes
+from pykafka.testing.plugin.marker import HELP, Wishes, refuse
 
 if TYPE_CHECKING:
     from pykafka.aio import KafkaClient as AioClient
@@ -180,6 +180,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Set the marker's faults up for the test function; at its end take all faults away, so that clients can close."""
     kept = _kept(item)
     if kept is None:
+        if "kafka_cluster" in getattr(item, "fixturenames", ()) and Wishes.of(item).faults:
+            refuse("has faults, which a fixture kafka_cluster of your own does not set up: call its methods")
         return (yield)
     from pykafka.testing.plugin.clusters import heal, inject
 
@@ -194,7 +196,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
                 ends.enter_context(connected(item, item.stash[AIO]))
             return (yield)
-        except Exception:
+        except (Exception, pytest.fail.Exception):
             item.stash[SECTION] = kept.recorder.text()
             raise
 

@@ -135,8 +135,9 @@ def create_topic(cluster: Cluster, name: str, wishes: Wishes, told: int | Mappin
         cluster.create_topic(name, partitions, 3, **configs)
         return
     cluster.create_topic(name, partitions, min(3, len(cluster.broker_ids)))
-    with cluster._locked() as state:
-        state.topics[name].configs.update(configs)
+    if configs:
+        with cluster._locked() as state:
+            state.topics[name].configs.update(configs)
 
 
 def topic_name(test: str) -> str:
