@@ -105,7 +105,7 @@ def kafka_handler(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def kafka_client(kafka_cluster: Cluster, kafka_handler: str, request: pytest.FixtureRequest) -> Iterator[KafkaClient]:
+def kafka_client(kafka_cluster: Cluster, kafka_handler: str) -> Iterator[KafkaClient]:
     """A `pykafka.KafkaClient` of the cluster, which the end of the test closes."""
     from pykafka.testing.plugin.clusters import connect
 
