@@ -58,3 +58,9 @@ def of_system(module: str, name: str) -> Any:
     if patcher is not None and patcher.is_monkey_patched(module):
         return getattr(patcher.original(module), name)
     return original(module, name)
+
+
+def on_event_loop() -> bool:
+    """Return whether an event loop of asyncio runs in this thread."""
+    events: Any = sys.modules.get("asyncio.events")
+    return events is not None and events._get_running_loop() is not None

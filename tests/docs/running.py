@@ -22,6 +22,7 @@ from pykafka import Topic
 from pykafka.embedded import EmbeddedCluster
 from tests.brokers import KafkaCluster
 from tests.docs.pages import Block, given_names, programs, wants_real_cluster
+from tests.support.entrypoints import write_entry_points
 
 if TYPE_CHECKING:
     from tests.support.registrystub import RegistryStub
@@ -135,10 +136,9 @@ class Runner:
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "test_page.py"
             path.write_text(source)
-            environment = {
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join([self.directory, *(path for path in sys.path if path)]),
-            }
+            installed = str(write_entry_points(Path(directory) / "installed"))  # pytest finds the plugin by it
+            paths = [self.directory, installed, *(path for path in sys.path if path)]
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
             ended = subprocess.run(
                 [*command, str(path)],
                 check=False,
