@@ -32,7 +32,7 @@ from pykafka.testing.names import ApiName, ErrorName, api_key, error_code
 from pykafka.testing.outdated import Outdated
 from pykafka.testing.overlays import Follower, Followers, TopicErrors
 from pykafka.testing.releases import NEWEST, release
-from pykafka.testing.replicas import NO_LEADER, Replicas
+from pykafka.testing.replicas import NO_LEADER
 from pykafka.testing.state import ClusterState, Node
 from pykafka.testing.topics import Partition
 
@@ -80,7 +80,6 @@ class FakeCluster:
         self._play(as_version)
         state.default_partitions = default_partitions
         self._faults = Faults(state)
-        self._replicas = Replicas(state)
         self._outdated = Outdated(state)
         self._topic_errors = TopicErrors()
         self._followers = Followers()
@@ -243,12 +242,12 @@ class FakeCluster:
         """
         node_id = NO_LEADER if broker is None else self._broker(broker).node.node_id
         with self._locked():
-            self._replicas.elect(self._partition(topic, partition), node_id)
+            self._state.replicas.elect(self._partition(topic, partition), node_id)
 
     def truncate(self, topic: str, partition: int, offset: int) -> None:
         """Lose the records of a partition from an offset on, as by an unclean election: the leader stays, in a new epoch."""
         with self._locked():
-            self._replicas.truncate(self._partition(topic, partition), offset)
+            self._state.replicas.truncate(self._partition(topic, partition), offset)
 
     def delete_before(self, topic: str, partition: int, offset: int) -> None:
         """Delete the records of a partition before an offset, as retention does."""
@@ -270,19 +269,19 @@ class FakeCluster:
                 raise FakeClusterError(
                     f"broker {broker} is no follower of {topic}-{partition}: {found.replicas} have it"
                 )
-            self._replicas.hold_back(found, broker, in_sync=in_sync)
+            self._state.replicas.hold_back(found, broker, in_sync=in_sync)
 
     def catch_up(self, topic: str, partition: int, broker: int) -> None:
         """Copy to a follower what it lacks, and keep it in sync again."""
         self._broker(broker)
         with self._locked():
-            self._replicas.let_go(self._partition(topic, partition), broker)
+            self._state.replicas.let_go(self._partition(topic, partition), broker)
 
     def set_follower(self, topic: str, partition: int, broker: int) -> None:
         """Refer consumers of a partition to a follower (KIP-392), which becomes a replica if it was none."""
         self._broker(broker)
         with self._locked():
-            self._replicas.add(self._partition(topic, partition), broker)
+            self._state.replicas.add(self._partition(topic, partition), broker)
             self._followers.of[topic, partition] = Follower(broker)
 
     def set_follower_watermarks(self, topic: str, partition: int, low: int = -1, high: int = -1) -> None:
@@ -308,7 +307,7 @@ class FakeCluster:
                 found.node.is_up = False
                 if state.controller_id == broker:
                     state.controller_id = next((node.node_id for node in state.nodes.values() if node.is_up), broker)
-                self._replicas.on_stop(broker)
+                self._state.replicas.on_stop(broker)
 
     def start(self, broker: int) -> None:
         """Open the port of a broker again, at the same number; it copies what it lacks, and leads what had no leader."""
@@ -317,7 +316,7 @@ class FakeCluster:
             found.start()
             if not found.node.is_up:
                 found.node.is_up = True
-                self._replicas.on_start(broker)
+                self._state.replicas.on_start(broker)
 
     def pause(self, broker: int) -> None:
         """Keep a broker from answering until `resume`, as in a long garbage collection: it still accepts connections."""

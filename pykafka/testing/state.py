@@ -14,6 +14,7 @@ from pykafka.testing.fetch_sessions import FetchSessions
 from pykafka.testing.groups.groups import Groups
 from pykafka.testing.offsets import Offsets
 from pykafka.testing.releases import NEWEST
+from pykafka.testing.replicas import Replicas
 from pykafka.testing.topics import Partition, Topic
 from pykafka.testing.transactions import Transactions
 from pykafka.testing.waiters import Waiters
@@ -68,6 +69,7 @@ class ClusterState:
         self.coordinators: dict[tuple[str, str], int] = {}
         self.topics: dict[str, Topic] = {}
         self.topic_ids: dict[UUID, Topic] = {}
+        self.replicas = Replicas(self.waiters, self.topics, self.is_up)
         self.offsets = Offsets(self.waiters, self.topics)
         #: What clients of old brokers keep in ZooKeeper.
         self.zookeeper_offsets = Offsets(self.waiters, self.topics)
@@ -82,8 +84,6 @@ class ClusterState:
         #: How the release that is played writes and reads (`data_path`).
         self.data_path = DataPath()
         self.admin_path = AdminPath()
-        #: Whether partitions keep their leader if its broker stops; otherwise `elect_leaders` gives them another.
-        self.keeps_leaders = False
         #: Whether leaders send consumers to a replica in their rack (KIP-392).
         self.reads_by_rack = False
         #: By node id: the count of its starts, and its fetch sessions since the last one.
@@ -130,7 +130,7 @@ class ClusterState:
         topic = Topic(name, self.new_uuid(), replicas)
         topic.configs.update(configs or {})
         self.topics[name] = self.topic_ids[topic.id] = topic
-        self._elect_first(topic.partitions)
+        self.replicas.begin(topic.partitions)
         return topic
 
     def add_partitions(self, topic: Topic, replicas: list[list[int]]) -> None:
@@ -142,7 +142,7 @@ class ClusterState:
         present = len(topic.partitions)
         added = [Partition(topic.name, present + number, nodes) for number, nodes in enumerate(replicas)]
         topic.partitions += added
-        self._elect_first(added)
+        self.replicas.begin(added)
 
     def remove_topic(self, topic: Topic) -> None:
         """Delete a topic; who waits for its partitions looks again, and finds none."""
@@ -151,31 +151,10 @@ class ClusterState:
             partition.leader = -1
             self.waiters.wake(partition)
 
-    def _elect_first(self, partitions: list[Partition]) -> None:
-        for partition in partitions:
-            if not self.is_up(partition.leader) and not self.keeps_leaders:
-                self._elect(partition)
-
     def is_up(self, node_id: int) -> bool:
         """Return whether a broker listens."""
         node = self.nodes.get(node_id)
         return node is not None and node.is_up
-
-    def elect_leaders(self) -> None:
-        """Give partitions whose leader is down another one of their replicas in sync, or none."""
-        for topic in self.topics.values():
-            for partition in topic.partitions:
-                if not self.is_up(partition.leader):
-                    self._elect(partition)
-
-    def _elect(self, partition: Partition) -> None:
-        candidates = (node for node in partition.replicas if node in partition.isr and self.is_up(node))
-        leader = next(candidates, -1)
-        if leader == partition.leader:
-            return
-        partition.isr = [node for node in partition.isr if self.is_up(node)] or partition.isr
-        partition.elect(leader)
-        self.waiters.wake(partition)
 
     def now_ms(self) -> int:
         """Return the cluster's time (ms since 1970)."""
