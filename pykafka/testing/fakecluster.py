@@ -301,34 +301,34 @@ class FakeCluster:
             out; False: nothing of that, as in the first seconds after a crash
         """
         found = self._broker(broker)
-        with self._locked() as state:
+        with self._locked() as state, state.moving_coordinators():
             found.stop()
             if noticed and found.node.is_up:
                 found.node.is_up = False
                 if state.controller_id == broker:
                     state.controller_id = next((node.node_id for node in state.nodes.values() if node.is_up), broker)
-                self._state.replicas.on_stop(broker)
+                state.replicas.on_stop(broker)
 
     def start(self, broker: int) -> None:
         """Open the port of a broker again, at the same number; it copies what it lacks, and leads what had no leader."""
         found = self._broker(broker)
-        with self._locked():
+        with self._locked() as state, state.moving_coordinators():
             found.start()
             if not found.node.is_up:
                 found.node.is_up = True
-                self._state.replicas.on_start(broker)
+                state.replicas.on_start(broker)
 
     def pause(self, broker: int) -> None:
         """Keep a broker from answering until `resume`, as in a long garbage collection: it still accepts connections."""
         found = self._broker(broker)
-        with self._locked():
-            self._faults.paused.add(found.node.node_id)
+        with self._locked() as state, state.moving_coordinators():
+            found.node.is_paused = True
 
     def resume(self, broker: int) -> None:
         """Allow a paused broker to answer again."""
         found = self._broker(broker)
-        with self._locked() as state:
-            self._faults.paused.discard(found.node.node_id)
+        with self._locked() as state, state.moving_coordinators():
+            found.node.is_paused = False
             state.waiters.wake(found.node)
 
     def hang_up(self, broker: int) -> None:
@@ -364,7 +364,7 @@ class FakeCluster:
         if kind not in ("group", "transaction", "share"):
             raise ValueError(f'kind is {kind!r}: "group", "transaction" or "share"')
         found = self._broker(broker)
-        with self._locked() as state:
+        with self._locked() as state, state.moving_coordinators():
             state.coordinators[kind, key] = found.node.node_id
 
     def set_group_settings(self, **settings: Any) -> None:

@@ -274,8 +274,6 @@ class Faults:
         self.conditions: list[Fault] = []
         #: How much later each broker answers (ms).
         self.latencies: dict[int, int] = {}
-        #: Brokers that read and answer nothing.
-        self.paused: set[int] = set()
         self.on_request: list[OnRequest] = []
         self.on_answer: list[OnAnswer] = []
         #: What changes answers for the cluster itself, such as the metadata of a broker that is cut off; in this order.

@@ -123,10 +123,10 @@ class Peer:
 
         :raises HungUpError: the connection is cut
         """
-        session, node_id, paused = self.session, self.node.node_id, self.faults.paused
-        while node_id in paused and not session.is_closed:
+        session, node = self.session, self.node
+        while node.is_paused and not session.is_closed:
             until_ms = self.state.now_ms() + FOREVER_MS
-            self.state.waiters.wait(lambda: session.is_closed or node_id not in paused, until_ms, session, self.node)
+            self.state.waiters.wait(lambda: session.is_closed or not node.is_paused, until_ms, session, node)
         if session.is_closed:
             raise HungUpError
 

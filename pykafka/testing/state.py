@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
@@ -32,7 +33,7 @@ class Node:
     :param rack: None: it says none
     """
 
-    __slots__ = ("epoch", "host", "is_up", "node_id", "port", "rack")
+    __slots__ = ("epoch", "host", "is_listening", "is_paused", "is_up", "node_id", "port", "rack")
 
     def __init__(self, node_id: int, rack: str | None = None) -> None:
         self.node_id = node_id
@@ -41,6 +42,8 @@ class Node:
         self.port = 0
         #: Whether the others take it for running: it is in the metadata, and may lead.
         self.is_up = False
+        #: Whether its port is open, and whether it answers nothing all the same.
+        self.is_listening = self.is_paused = False
         #: Counts its starts: fetch sessions do not outlive one.
         self.epoch = 0
 
@@ -170,6 +173,32 @@ class ClusterState:
         nodes = [node for node in self.nodes.values() if number in (None, node.node_id)]
         first = crc32(key.encode()) % max(len(nodes), 1)
         return next((node for node in nodes[first:] + nodes[:first] if node.is_up), None)
+
+    @contextmanager
+    def moving_coordinators(self) -> Iterator[None]:
+        """Change brokers, with the lock held. Groups and transactions have no time-outs while their coordinator is away.
+
+        As brokers do, one that comes back, or is new, gives members their whole sessions; transactions have the rest of
+        their time.
+        """
+        groups, ids = list(self.groups), list(self.transactions.by_id)
+        before = [self._serving("group", group.name) for group in groups]
+        were = [self._serving("transaction", key) for key in ids]
+        yield
+        for group, was in zip(groups, before, strict=True):
+            if (now := self._serving("group", group.name)) != was:
+                for deadline in group.deadlines():
+                    deadline.suspend() if now is None else deadline.renew()
+        for key, was in zip(ids, were, strict=True):
+            if (now := self._serving("transaction", key)) != was:
+                deadline = self.transactions.by_id[key].deadline
+                deadline.suspend() if now is None else deadline.resume()
+
+    def _serving(self, kind: str, key: str) -> tuple[int, int] | None:
+        # The coordinator, and the count of its starts; None while it does not work.
+        node = self.coordinator(kind, key)
+        works = node is not None and node.is_listening and not node.is_paused
+        return (node.node_id, node.epoch) if node is not None and works else None
 
     def new_uuid(self) -> UUID:
         """Return an id for a topic or a member, from the handler's randomness."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -116,9 +116,13 @@ class ConsumerGroup:
 
     def close(self) -> None:
         """End all timers: the group is deleted, or becomes one of another protocol."""
+        for deadline in self.deadlines():
+            deadline.cancel()
+
+    def deadlines(self) -> Iterator[Deadline]:
+        """Yield the sessions of members, and their times to revoke partitions."""
         for member in self.members.values():
-            member.session.cancel()
-            member.rebalance.cancel()
+            yield from (member.session, member.rebalance)
 
     def keys_of_names(self, listed: Iterable[tuple[str, Iterable[int]]]) -> set[Key]:
         """Return partitions by the ids of their topics, as far as those exist."""
