@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Any
 
 import pykafka.testing.apis  # noqa: F401  (registers them)
-from pykafka.exceptions import KafkaException
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.base import Handler, Worker, process_number
 from pykafka.testing.behaviour import admin_path, data_path, group_path, transaction_path
@@ -19,6 +18,7 @@ from pykafka.testing.faults import (
     PLACES,
     Cut,
     Failure,
+    FakeClusterError,
     Fault,
     Faults,
     Hold,
@@ -38,10 +38,6 @@ from pykafka.testing.topics import Partition
 
 #: How long the timekeeper may take to end (s).
 _JOIN_S = 10.0
-
-
-class FakeClusterError(KafkaException):
-    """Raised when a fake cluster cannot do something: it is closed, or has no such topic, partition or replica."""
 
 
 class FakeCluster:
@@ -131,7 +127,11 @@ class FakeCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except FakeClusterError:
+            if error is None:  # else it was reported when it came
+                raise
 
     def __repr__(self) -> str:
         return f"<FakeCluster {'closed' if self.is_closed else self.hosts}>"
@@ -152,7 +152,10 @@ class FakeCluster:
         return not self._dropped.alive
 
     def close(self) -> None:
-        """Stop all brokers, and forget their data; a second call does nothing. A forked child only drops its references."""
+        """Stop all brokers, and forget their data; a second call does nothing. A forked child only drops its references.
+
+        :raises FakeClusterError: a function of the test, such as a hook, has raised an error while a request was answered
+        """
         if self._pid != process_number():
             if self._dropped.detach() is not None:  # the lock may be one that a worker of the parent held
                 for broker in self._brokers.values():
@@ -162,6 +165,7 @@ class FakeCluster:
                 _stop(self._state, self._brokers)
                 self._dropped.detach()  # not before: Ctrl-C may come in between
             _join(self._brokers, self._timekeepers)
+            self._faults.raise_first()
 
     @contextmanager
     def _locked(self) -> Iterator[ClusterState]:
@@ -303,20 +307,15 @@ class FakeCluster:
         found = self._broker(broker)
         with self._locked() as state, state.moving_coordinators():
             found.stop()
-            if noticed and found.node.is_up:
-                found.node.is_up = False
-                if state.controller_id == broker:
-                    state.controller_id = next((node.node_id for node in state.nodes.values() if node.is_up), broker)
-                state.replicas.on_stop(broker)
+            if noticed:
+                state.on_stop(found.node)
 
     def start(self, broker: int) -> None:
         """Open the port of a broker again, at the same number; it copies what it lacks, and leads what had no leader."""
         found = self._broker(broker)
         with self._locked() as state, state.moving_coordinators():
             found.start()
-            if not found.node.is_up:
-                found.node.is_up = True
-                state.replicas.on_start(broker)
+            state.on_start(found.node)
 
     def pause(self, broker: int) -> None:
         """Keep a broker from answering until `resume`, as in a long garbage collection: it still accepts connections."""

@@ -159,6 +159,21 @@ class ClusterState:
         node = self.nodes.get(node_id)
         return node is not None and node.is_up
 
+    def on_stop(self, node: Node) -> None:
+        """Note that a broker is down: others lead its partitions, and the cluster, if there are any."""
+        if not node.is_up:
+            return
+        node.is_up = False
+        if self.controller_id == node.node_id:
+            self.controller_id = next((one.node_id for one in self.nodes.values() if one.is_up), node.node_id)
+        self.replicas.on_stop(node.node_id)
+
+    def on_start(self, node: Node) -> None:
+        """Note that a broker is up."""
+        if not node.is_up:
+            node.is_up = True
+            self.replicas.on_start(node.node_id)
+
     def now_ms(self) -> int:
         """Return the cluster's time (ms since 1970)."""
         return self.waiters.now_ms()
