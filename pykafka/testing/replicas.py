@@ -138,6 +138,15 @@ class Replicas:
             if partition.leader != NO_LEADER:
                 partition.copied_to.setdefault(node_id, min(end, partition.log.end))
             self._waiters.wake(partition)
+        self.elect_uncleanly()
+
+    def elect_uncleanly(self) -> None:
+        """Give partitions without a leader one that lacks records, if their topic allows it (unclean.leader.election.enable)."""
+        for topic in self._topics.values():
+            if topic.setting("unclean.leader.election.enable") == "true":
+                for partition in topic.partitions:
+                    if not self._is_up(partition.leader):
+                        self.elect(partition, next(filter(self._is_up, partition.replicas), NO_LEADER))
 
     def on_start(self, node_id: int) -> None:
         """Give a broker that runs again the lead of what only it had in sync, and a copy of the rest."""

@@ -78,6 +78,7 @@ class ClusterState:
         self.zookeeper_offsets = Offsets(self.waiters, self.topics)
         self.groups = Groups(self.waiters, self.topics, self.offsets, self.new_uuid)
         self.configs = Configs()
+        self.groups.settings.configs = self.configs.groups
         self.features = Features()
         self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
         #: Whether a request for metadata may create a topic, and how.
@@ -132,6 +133,7 @@ class ClusterState:
         """
         topic = Topic(name, self.new_uuid(), replicas)
         topic.configs.update(configs or {})
+        topic.broker_value = self.configs.topic_default
         self.topics[name] = self.topic_ids[topic.id] = topic
         self.replicas.begin(topic.partitions)
         return topic

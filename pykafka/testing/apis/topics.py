@@ -278,7 +278,7 @@ def _deleted_to(call: Call, name: str, index: int, offset: int) -> int:
         raise UnknownTopicOrPartition
     if partition.leader != call.node.node_id:
         raise NotLeaderForPartition
-    if topic.is_internal or "delete" not in topic.setting("cleanup.policy"):
+    if topic.is_internal or "delete" not in topic.setting("cleanup.policy", call.node.node_id):
         raise PolicyViolation
     highest = partition.high_watermark
     before = highest if offset == -1 else offset

@@ -184,7 +184,7 @@ class ConsumerGroup:
         answer = _Answer(
             member_id=member.member_id,
             member_epoch=member.epoch,
-            heartbeat_interval_ms=self._settings.consumer_heartbeat_interval_ms,
+            heartbeat_interval_ms=self._settings.of_group(self.name, "consumer.heartbeat.interval.ms"),
         )
         if is_full or member.assigned.keys() != before:
             answer.assignment = _Answer.Assignment(
@@ -265,10 +265,8 @@ class ConsumerGroup:
 
     def keep(self, member: ConsumerMember) -> None:
         """Note a sign of life."""
-        classic = member.classic
-        member.session.put_off(
-            self._settings.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
-        )
+        timeout_ms = None if member.classic is None else member.classic.session_timeout_ms
+        member.session.put_off(timeout_ms or self._settings.of_group(self.name, "consumer.session.timeout.ms"))
 
     # -- assignment --
 
