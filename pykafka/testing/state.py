@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
 
 HOST = "127.0.0.1"
+#: How often brokers look for records that are too old (ms): log.retention.check.interval.ms.
+_RETENTION_CHECK_MS = 300_000
 
 
 class Node:
@@ -81,6 +83,7 @@ class ClusterState:
         self.groups.settings.configs = self.configs.groups
         self.features = Features()
         self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
+        self._expires = False
         #: Whether a request for metadata may create a topic, and how.
         self.auto_create = True
         self.default_partitions = 4
@@ -136,7 +139,20 @@ class ClusterState:
         topic.broker_value = self.configs.topic_default
         self.topics[name] = self.topic_ids[topic.id] = topic
         self.replicas.begin(topic.partitions)
+        if not self._expires:
+            self._expires = True
+            self.waiters.after(_RETENTION_CHECK_MS, self._expire_records)
         return topic
+
+    def _expire_records(self) -> None:
+        for topic in self.topics.values():
+            if "delete" in topic.setting("cleanup.policy"):
+                retention_ms = int(topic.setting("retention.ms"))
+                for partition in topic.partitions:
+                    log = partition.log
+                    if partition.last_stable == log.end and log.expire(self.now_ms(), retention_ms):
+                        self.waiters.wake(partition)
+        self.waiters.after(_RETENTION_CHECK_MS, self._expire_records)
 
     def add_partitions(self, topic: Topic, replicas: list[list[int]]) -> None:
         """Add partitions to a topic.

@@ -12,6 +12,7 @@ from pykafka.exceptions import (
     InvalidTimestamp,
     MessageSizeTooLarge,
     NotEnoughReplicas,
+    OffsetOutOfRangeError,
     PolicyViolation,
 )
 from pykafka.protocol import wire
@@ -140,3 +141,39 @@ def test_what_brokers_read_at_their_start_is_not_altered(name: str, replaces: bo
     resource = asked(resource_type=Resource.BROKER, resource_name="", configs=[asked.Config(name=name, value=value)])
     request: Request[wire.AlterConfigsResponse] = wire.AlterConfigsRequest(resources=[resource])
     assert brokers.ask(request, 2).responses[0].error_code == InvalidRequest.ERROR_CODE
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(Resource.BROKER, "log.retention.ms"), (Resource.TOPIC, "retention.ms"), (None, "")]
+)
+def test_records_that_are_too_old(kind: int | None, name: str) -> None:
+    """A log is one segment, so it goes when its newest record is too old."""
+    brokers = Brokers(partitions=2)
+    now_ms, days = brokers.state.now_ms(), 7
+    if kind is not None:
+        days = 1
+        alter(brokers, kind, "orders" if kind == Resource.TOPIC else "", name, str(24 * 3600 * 1000))
+    for time_ms in (now_ms, now_ms + 600_000):
+        brokers.produce(batch("x", time_ms=time_ms))
+    log = brokers.partition.log
+    with brokers.state.lock:
+        brokers.state.waiters.advance(days * 24 * 3600 * 1000)
+        assert (log.start, log.end) == (0, 2)
+        brokers.state.waiters.advance(600_000)
+        brokers.state.waiters.advance(600_000)
+    assert (log.start, log.end, log.size) == (2, 2, 0)
+    assert brokers.fetch(0).error_code == OffsetOutOfRangeError.ERROR_CODE
+
+
+@pytest.mark.parametrize(
+    ("configs", "open_transaction"),
+    [({"retention_ms": "-1"}, False), ({"cleanup_policy": "compact"}, False), ({}, True)],
+)
+def test_records_that_stay(configs: dict[str, str], open_transaction: bool) -> None:
+    brokers = Brokers(**configs)
+    brokers.produce(batch("x", keys=("k",), time_ms=brokers.state.now_ms()))
+    if open_transaction:
+        brokers.partition.log.open_transactions[7] = 0
+    with brokers.state.lock:
+        brokers.state.waiters.advance(100 * 24 * 3600 * 1000)
+    assert brokers.partition.log.start == 0
