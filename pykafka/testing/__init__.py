@@ -1,5 +1,6 @@
 """`FakeCluster`: a Kafka cluster in Python, for tests."""
 
-from pykafka.testing.fakecluster import FakeCluster, FakeClusterError
+from pykafka.testing.fakecluster import FakeCluster
+from pykafka.testing.faults import FakeClusterError
 
 __all__ = ["FakeCluster", "FakeClusterError"]

@@ -134,7 +134,9 @@ def _check_records(raw: RawBatch) -> None:
         if reader.next() is None or reader.next() is not None:
             raise RefusedError(InvalidRecord.ERROR_CODE, f"the records of a batch do not have the offsets of {raw!r}")
     except InvalidMessageError as error:
-        raise RefusedError(InvalidRecord.ERROR_CODE if _unpacks(raw) else UnknownError.ERROR_CODE, str(error)) from error
+        raise RefusedError(
+            InvalidRecord.ERROR_CODE if _unpacks(raw) else UnknownError.ERROR_CODE, str(error)
+        ) from error
 
 
 def _unpacks(raw: RawBatch) -> bool:

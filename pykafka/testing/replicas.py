@@ -141,7 +141,7 @@ class Replicas:
         self.elect_uncleanly()
 
     def elect_uncleanly(self) -> None:
-        """Give partitions without a leader one that lacks records, if their topic allows it (unclean.leader.election.enable)."""
+        """Give partitions a leader that lacks records, if they have none and unclean.leader.election.enable allows it."""
         for topic in self._topics.values():
             if topic.setting("unclean.leader.election.enable") == "true":
                 for partition in topic.partitions:

@@ -119,7 +119,7 @@ class Topic:
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
 
     def setting(self, name: str, broker: int | None = None) -> str:
-        """Return the effective value of a setting, such as max.message.bytes: the topic's own, the brokers', or Kafka's default.
+        """Return the effective value of a setting, such as max.message.bytes: the topic's, the brokers' or Kafka's own.
 
         :param name: of the setting
         :param broker: the broker that asks, as it may have a value of its own

@@ -1,4 +1,4 @@
-"""Sessions of members and time-outs of transactions, when their coordinator is down or paused, comes back, or is another broker."""
+"""Sessions of members and time-outs of transactions, if their coordinator is away, comes back, or is another broker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ def joined(cluster: FakeCluster) -> Callable[[int], int]:
     """Join by the classic protocol; return a function that sends a heartbeat to a broker, and returns the error code."""
     offer = wire.JoinGroupRequest.Protocol(name="range", metadata=b"")
     request = wire.JoinGroupRequest(
-        group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=10_000, protocol_type="consumer", protocols=[offer]
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=[offer],
     )
     with connected(cluster) as broker:
         member_id = broker.ask(request, 3).member_id

@@ -460,9 +460,7 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
             background.cancelled = True
             background.wait(LEAVE_TIMEOUT_MS / 1000)
 
-    def _renewed(
-        self, identity: tuple[int, str], keys: Collection[TopicPartition], deadline: float
-    ) -> Renewed | None:
+    def _renewed(self, identity: tuple[int, str], keys: Collection[TopicPartition], deadline: float) -> Renewed | None:
         """Wait for the end of a rebalance in which this member keeps its assignment, for a commit that was refused meanwhile.
 
         :param identity: that the commit named

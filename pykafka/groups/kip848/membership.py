@@ -436,9 +436,7 @@ class ConsumerGroupMembership(PolledMembership):
         if change is self._change:  # else a hook has left the group
             self.heartbeats.set_owned(self._ids.assignment(change.assignment))
 
-    def _renewed(
-        self, identity: tuple[int, str], keys: Collection[TopicPartition], deadline: float
-    ) -> Renewed | None:
+    def _renewed(self, identity: tuple[int, str], keys: Collection[TopicPartition], deadline: float) -> Renewed | None:
         """Wait for the epoch that the coordinator has for this member, for a commit that named a former one.
 
         :param identity: that the commit named

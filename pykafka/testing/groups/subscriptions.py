@@ -15,7 +15,8 @@ _NOT_RE2: Final = re.compile(r"\(\?(?:[=!>#]|<[=!]|P=|\()|(?<!\\)(?:\\\\)*\\[1-9
 _NOT_PYTHON: Final = re.compile(r"\[\[?:\^?\w+:\]")
 #: An escape, a set, the beginning of a group, a repetition, or another character.
 _TOKEN: Final = re.compile(
-    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?(?:P?<\w+>|[\w-]*:?))?|(?:[*+?]|\{\d+(?:,\d*)?\}|\{,\d*\})[?+]?|.", re.DOTALL
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?(?:P?<\w+>|[\w-]*:?))?|(?:[*+?]|\{\d+(?:,\d*)?\}|\{,\d*\})[?+]?|.",
+    re.DOTALL,
 )
 _COUNTS: Final = re.compile(r"\{(\d*)(,?)(\d*)\}")
 #: The most characters of a topic's name, and the most repetitions that RE2 takes.
@@ -49,9 +50,7 @@ class Pattern:
             raise self._refused(f"{why}; brokers take it")
 
     def _refused(self, why: str) -> InvalidRegularExpression:
-        return InvalidRegularExpression(
-            f"SubscribedTopicRegex `{self.text}` is not a valid regular expression: {why}."
-        )
+        return InvalidRegularExpression(f"SubscribedTopicRegex `{self.text}` is not a valid regular expression: {why}.")
 
     def matches(self, topics: Iterable[str]) -> set[str]:
         """Return those topics whose whole name matches."""

@@ -1,4 +1,4 @@
-"""A member that is closed while its group rebalances, as if two services of one group stop together, commits what it has read."""
+"""A member that is closed while its group rebalances, as if two services stop together, commits what it has read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,12 @@ def test_the_last_commit_comes_in_the_new_generation(options: dict[str, Any], ap
             for index in mine:
                 producer.produce(TOPIC, b"an order", partition=index).get(timeout=LIMIT)
         read: list[Any] = []
-        until(client.cluster.handler, lambda: len(read) == 2 or bool(read.extend(second.poll(timeout=0.1))))
+
+        def all_read() -> bool:
+            read.extend(second.poll(timeout=0.1))
+            return len(read) == 2
+
+        until(client.cluster.handler, all_read)
         _close_while_held(cluster, first, second, api)
         offsets = client.admin.list_group_offsets("billing")["billing"]
         assert [offsets[TopicPartition(TOPIC, index)].offset for index in mine] == [1, 1]

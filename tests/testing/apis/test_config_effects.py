@@ -101,7 +101,11 @@ def test_times_of_a_group() -> None:
 
     def interval(group: str) -> int:
         beat = wire.ConsumerGroupHeartbeatRequest(
-            group_id=group, member_id="m", rebalance_timeout_ms=1, subscribed_topic_names=["orders"], topic_partitions=[]
+            group_id=group,
+            member_id="m",
+            rebalance_timeout_ms=1,
+            subscribed_topic_names=["orders"],
+            topic_partitions=[],
         )
         return brokers.ask(beat, 1).heartbeat_interval_ms
 
@@ -170,7 +174,7 @@ def test_records_that_are_too_old(kind: int | None, name: str) -> None:
     [({"retention_ms": "-1"}, False), ({"cleanup_policy": "compact"}, False), ({}, True)],
 )
 def test_records_that_stay(configs: dict[str, str], open_transaction: bool) -> None:
-    brokers = Brokers(**configs)
+    brokers = Brokers(1, 1, **configs)
     brokers.produce(batch("x", keys=("k",), time_ms=brokers.state.now_ms()))
     if open_transaction:
         brokers.partition.log.open_transactions[7] = 0
