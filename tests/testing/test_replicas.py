@@ -16,7 +16,7 @@ def reassigned(brokers: Brokers, *replicas: int) -> int:
 
 
 def elected(brokers: Brokers, kind: int, node: int = 1) -> int:
-    """Let an administrator elect leaders, and return the error code."""
+    """Elect leaders as an administrator, and return the error code."""
     wanted = [wire.ElectLeadersRequest.TopicPartition(topic="orders", partitions=[0])]
     answer = brokers.ask(wire.ElectLeadersRequest(election_type=kind, topic_partitions=wanted), 2, node)
     return answer.replica_election_results[0].partition_result[0].error_code

@@ -47,7 +47,7 @@ def test_on_fake_brokers(concurrency: Concurrency, strategy: str, first: str) ->
 
 
 def share_one_group(hosts: str, concurrency: Concurrency, strategy: str, first: str) -> None:
-    """Let each read on when another one comes and goes; whoever came first leads, and assigns for all."""
+    """Check that each reads on when another one comes and goes; whoever came first leads, and assigns for all."""
     with KafkaClient(hosts, **concurrency()) as client, contextlib.ExitStack() as stack:
         topic, group = create_topic(client, PARTITIONS).name, f"g-{uuid.uuid4().hex[:8]}"
         readers = Readers(client, topic, PARTITIONS, stack)
