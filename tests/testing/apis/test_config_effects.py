@@ -1,4 +1,4 @@
-"""What configurations that an administrator alters change for clients."""
+"""Effects of altered configurations that clients can notice."""
 
 from __future__ import annotations
 
