@@ -209,29 +209,28 @@ class ClusterState:
 
     @contextmanager
     def moving_coordinators(self) -> Iterator[None]:
-        """Change brokers, with the lock held. Groups and transactions have no time-outs while their coordinator is away.
+        """Change brokers, with the lock held. Nothing times out while its coordinator is away.
 
-        As brokers do, one that comes back, or is new, gives members their whole sessions; transactions have the rest of
-        their time.
+        As brokers do, one that has started again, or is new, gives members their whole sessions. Transactions have the rest of
+        their time, and so has everything after a pause.
         """
-        groups, ids = list(self.groups), list(self.transactions.by_id)
-        before = [self._serving("group", group.name) for group in groups]
-        were = [self._serving("transaction", key) for key in ids]
+        groups, transactions = list(self.groups), list(self.transactions.by_id.values())
+        before = [self._serving("group", group.name)[1] for group in groups]
         yield
         for group, was in zip(groups, before, strict=True):
-            if (now := self._serving("group", group.name)) != was:
-                for deadline in group.deadlines():
-                    deadline.suspend() if now is None else deadline.renew()
-        for key, was in zip(ids, were, strict=True):
-            if (now := self._serving("transaction", key)) != was:
-                deadline = self.transactions.by_id[key].deadline
-                deadline.suspend() if now is None else deadline.resume()
+            works, now = self._serving("group", group.name)
+            for deadline in list(group.deadlines()):
+                deadline.suspend() if not works else deadline.resume() if now == was else deadline.renew()
+        for transaction in transactions:
+            works, _ = self._serving("transaction", transaction.transactional_id)
+            transaction.deadline.resume() if works else transaction.deadline.suspend()
 
-    def _serving(self, kind: str, key: str) -> tuple[int, int] | None:
-        # The coordinator, and the count of its starts; None while it does not work.
+    def _serving(self, kind: str, key: str) -> tuple[bool, tuple[int, int] | None]:
+        # Whether the coordinator works; and which broker it is, in which of its starts.
         node = self.coordinator(kind, key)
-        works = node is not None and node.is_listening and not node.is_paused
-        return (node.node_id, node.epoch) if node is not None and works else None
+        if node is None:
+            return False, None
+        return node.is_listening and not node.is_paused, (node.node_id, node.epoch)
 
     def new_uuid(self) -> UUID:
         """Return an id for a topic or a member, from the handler's randomness."""

@@ -53,8 +53,8 @@ class Deadline:
 
     def resume(self) -> None:
         """Go on after `suspend`: what was due meanwhile is due now."""
-        if self.due_ms is not None and self._timer is None:
-            self._timer = self._waiters.at(self.due_ms, self._look)
+        if self._timer is None:
+            self._look()
 
     def cancel(self) -> None:
         """Stop it; `put_off` begins anew."""
