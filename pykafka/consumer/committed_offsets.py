@@ -110,8 +110,8 @@ class Membership:
     member_id: str = ""
     group_instance_id: str | None = None
     #: Of a member that keeps partitions through rebalances: called with what a refused commit has named and its partitions,
-    #: it returns how to repeat it; None: the member is out of the group.
-    renew: Callable[[tuple[int, str], Collection[TopicPartition]], Renewed | None] | None = None
+    #: it returns how to repeat it; None: the member is out of the group. It waits until a deadline of the handler's clock (s).
+    renew: Callable[[tuple[int, str], Collection[TopicPartition], float], Renewed | None] | None = None
     #: Of a member of a group that the brokers do not know: returns whether it still owns its partitions.
     may_commit: Callable[[], bool] | None = None
     #: Called by any worker with what a commit has named, and the answer that the member is out of the group: the member's next
@@ -251,7 +251,7 @@ class GroupOffsets:
 
         def renewed(error: KafkaException) -> bool:
             nonlocal identity
-            found = self._renewed(error, identity, remaining)
+            found = self._renewed(error, identity, remaining, deadline)
             if found is None:
                 return False
             identity = found[0]
@@ -291,12 +291,16 @@ class GroupOffsets:
         return committed
 
     def _renewed(
-        self, error: KafkaException, identity: tuple[int, str] | None, keys: Collection[TopicPartition]
+        self,
+        error: KafkaException,
+        identity: tuple[int, str] | None,
+        keys: Collection[TopicPartition],
+        deadline: float,
     ) -> Renewed | None:
         """Return how to repeat a commit that a rebalance has come between; None if that is no help."""
         renew = self.membership.renew
         between = identity is not None and isinstance(error, BETWEEN)
-        return renew(identity, list(keys)) if between and renew is not None and identity is not None else None
+        return renew(identity, list(keys), deadline) if between and renew is not None and identity is not None else None
 
     def _says_what_is_lost(self, error: KafkaException) -> str:
         if isinstance(error, FencedInstanceId):

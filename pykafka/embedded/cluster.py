@@ -87,7 +87,7 @@ class EmbeddedCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self._fake.__exit__(kind, error, trace)
 
     def __repr__(self) -> str:
         state = "closed" if self._fake.is_closed else self.hosts

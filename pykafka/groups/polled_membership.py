@@ -68,6 +68,11 @@ class PolledMembership(ABC):
     def close(self, *, timeout_ms: int | None = None, leave_group: bool | None = None) -> None:
         """End heartbeats, and leave the group."""
 
+    @property
+    def _joins_in_background_now(self) -> bool:
+        """Whether a worker joins beside the application's calls; most protocols have none."""
+        return False
+
     def _end_background_join(self) -> None:  # noqa: B027 - most have no such worker
         """End a worker that joins beside the application's calls."""
 
@@ -172,15 +177,19 @@ class PolledMembership(ABC):
         self._subscription, self._leave_group = None, leave_group
         try:
             if not self.in_callback:
-                self.abort()
+                # If the group rebalances, the last commit needs the new generation: that join has to end first.
+                joins = self._joins_in_background_now
+                if not joins:
+                    self.abort()
                 self._await_poll(None)
                 with self._polling:
-                    self._end_background_join()
                     self._local.polls = True
                     try:
                         self._revoke_all()
                     finally:
                         self._local.polls = False
+                        if joins:
+                            self.abort()
         finally:  # also after a timeout or Ctrl-C, and if a hook calls this
             self._end_background_join()
             self.close(timeout_ms=timeout_ms, leave_group=leave_group)

@@ -6,7 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pykafka.testing.fakecluster import FakeCluster, FakeClusterError
+    from pykafka.testing.fakecluster import FakeCluster
+    from pykafka.testing.faults import FakeClusterError
 
 __all__ = ["FakeCluster", "FakeClusterError"]
 

@@ -52,6 +52,7 @@ class Broker:
         self._listener = listener = handler.listen(handler.resolve(node.host, node.port)[0])
         node.port = listener.address.sockaddr[1]
         node.epoch += 1
+        node.is_listening = True
         self._spawn(self._accept, listener)
 
     def _spawn(self, target: Callable[..., object], *arguments: object) -> None:
@@ -68,6 +69,7 @@ class Broker:
             return
         self._listener.close()
         self._listener = None
+        self.node.is_listening = False
         self.cut()
 
     def cut(self) -> None:

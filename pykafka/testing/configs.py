@@ -116,6 +116,18 @@ class Configs:
         #: The levels of loggers by broker.
         self.loggers: dict[str, dict[str, str]] = {}
 
+    def topic_default(self, name: str, broker: int | None) -> str | None:
+        """Return what an administrator has set at brokers as the default of a topic's setting; None: nothing.
+
+        :param name: of the topic's setting
+        :param broker: the broker that asks; None: only what all share
+        """
+        for values in (self.brokers.get(str(broker), {}), self.brokers[ALL_BROKERS]):
+            for synonym in TOPIC_SETTINGS[name].synonyms if values else ():
+                if synonym in values:
+                    return values[synonym]
+        return None
+
     def of_topic(self, own: Mapping[str, str], broker: str, static: Mapping[str, str]) -> list[Entry]:
         """Return all settings of a topic.
 

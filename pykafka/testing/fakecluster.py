@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Any
 
 import pykafka.testing.apis  # noqa: F401  (registers them)
-from pykafka.exceptions import KafkaException
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.base import Handler, Worker, process_number
 from pykafka.testing.behaviour import admin_path, data_path, group_path, transaction_path
@@ -19,6 +18,7 @@ from pykafka.testing.faults import (
     PLACES,
     Cut,
     Failure,
+    FakeClusterError,
     Fault,
     Faults,
     Hold,
@@ -32,16 +32,12 @@ from pykafka.testing.names import ApiName, ErrorName, api_key, error_code
 from pykafka.testing.outdated import Outdated
 from pykafka.testing.overlays import Follower, Followers, TopicErrors
 from pykafka.testing.releases import NEWEST, release
-from pykafka.testing.replicas import NO_LEADER, Replicas
+from pykafka.testing.replicas import NO_LEADER
 from pykafka.testing.state import ClusterState, Node
 from pykafka.testing.topics import Partition
 
 #: How long the timekeeper may take to end (s).
 _JOIN_S = 10.0
-
-
-class FakeClusterError(KafkaException):
-    """Raised when a fake cluster cannot do something: it is closed, or has no such topic, partition or replica."""
 
 
 class FakeCluster:
@@ -80,7 +76,6 @@ class FakeCluster:
         self._play(as_version)
         state.default_partitions = default_partitions
         self._faults = Faults(state)
-        self._replicas = Replicas(state)
         self._outdated = Outdated(state)
         self._topic_errors = TopicErrors()
         self._followers = Followers()
@@ -132,7 +127,11 @@ class FakeCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except FakeClusterError:
+            if error is None:  # else it was reported when it came
+                raise
 
     def __repr__(self) -> str:
         return f"<FakeCluster {'closed' if self.is_closed else self.hosts}>"
@@ -153,7 +152,10 @@ class FakeCluster:
         return not self._dropped.alive
 
     def close(self) -> None:
-        """Stop all brokers, and forget their data; a second call does nothing. A forked child only drops its references."""
+        """Stop all brokers, and forget their data; a second call does nothing. A forked child only drops its references.
+
+        :raises FakeClusterError: a function of the test, such as a hook, has raised an error while a request was answered
+        """
         if self._pid != process_number():
             if self._dropped.detach() is not None:  # the lock may be one that a worker of the parent held
                 for broker in self._brokers.values():
@@ -163,6 +165,7 @@ class FakeCluster:
                 _stop(self._state, self._brokers)
                 self._dropped.detach()  # not before: Ctrl-C may come in between
             _join(self._brokers, self._timekeepers)
+            self._faults.raise_first()
 
     @contextmanager
     def _locked(self) -> Iterator[ClusterState]:
@@ -243,12 +246,12 @@ class FakeCluster:
         """
         node_id = NO_LEADER if broker is None else self._broker(broker).node.node_id
         with self._locked():
-            self._replicas.elect(self._partition(topic, partition), node_id)
+            self._state.replicas.elect(self._partition(topic, partition), node_id)
 
     def truncate(self, topic: str, partition: int, offset: int) -> None:
         """Lose the records of a partition from an offset on, as by an unclean election: the leader stays, in a new epoch."""
         with self._locked():
-            self._replicas.truncate(self._partition(topic, partition), offset)
+            self._state.replicas.truncate(self._partition(topic, partition), offset)
 
     def delete_before(self, topic: str, partition: int, offset: int) -> None:
         """Delete the records of a partition before an offset, as retention does."""
@@ -270,19 +273,19 @@ class FakeCluster:
                 raise FakeClusterError(
                     f"broker {broker} is no follower of {topic}-{partition}: {found.replicas} have it"
                 )
-            self._replicas.hold_back(found, broker, in_sync=in_sync)
+            self._state.replicas.hold_back(found, broker, in_sync=in_sync)
 
     def catch_up(self, topic: str, partition: int, broker: int) -> None:
         """Copy to a follower what it lacks, and keep it in sync again."""
         self._broker(broker)
         with self._locked():
-            self._replicas.let_go(self._partition(topic, partition), broker)
+            self._state.replicas.let_go(self._partition(topic, partition), broker)
 
     def set_follower(self, topic: str, partition: int, broker: int) -> None:
         """Refer consumers of a partition to a follower (KIP-392), which becomes a replica if it was none."""
         self._broker(broker)
         with self._locked():
-            self._replicas.add(self._partition(topic, partition), broker)
+            self._state.replicas.add(self._partition(topic, partition), broker)
             self._followers.of[topic, partition] = Follower(broker)
 
     def set_follower_watermarks(self, topic: str, partition: int, low: int = -1, high: int = -1) -> None:
@@ -302,34 +305,29 @@ class FakeCluster:
             out; False: nothing of that, as in the first seconds after a crash
         """
         found = self._broker(broker)
-        with self._locked() as state:
+        with self._locked() as state, state.moving_coordinators():
             found.stop()
-            if noticed and found.node.is_up:
-                found.node.is_up = False
-                if state.controller_id == broker:
-                    state.controller_id = next((node.node_id for node in state.nodes.values() if node.is_up), broker)
-                self._replicas.on_stop(broker)
+            if noticed:
+                state.on_stop(found.node)
 
     def start(self, broker: int) -> None:
         """Open the port of a broker again, at the same number; it copies what it lacks, and leads what had no leader."""
         found = self._broker(broker)
-        with self._locked():
+        with self._locked() as state, state.moving_coordinators():
             found.start()
-            if not found.node.is_up:
-                found.node.is_up = True
-                self._replicas.on_start(broker)
+            state.on_start(found.node)
 
     def pause(self, broker: int) -> None:
         """Keep a broker from answering until `resume`, as in a long garbage collection: it still accepts connections."""
         found = self._broker(broker)
-        with self._locked():
-            self._faults.paused.add(found.node.node_id)
+        with self._locked() as state, state.moving_coordinators():
+            found.node.is_paused = True
 
     def resume(self, broker: int) -> None:
         """Allow a paused broker to answer again."""
         found = self._broker(broker)
-        with self._locked() as state:
-            self._faults.paused.discard(found.node.node_id)
+        with self._locked() as state, state.moving_coordinators():
+            found.node.is_paused = False
             state.waiters.wake(found.node)
 
     def hang_up(self, broker: int) -> None:
@@ -365,7 +363,7 @@ class FakeCluster:
         if kind not in ("group", "transaction", "share"):
             raise ValueError(f'kind is {kind!r}: "group", "transaction" or "share"')
         found = self._broker(broker)
-        with self._locked() as state:
+        with self._locked() as state, state.moving_coordinators():
             state.coordinators[kind, key] = found.node.node_id
 
     def set_group_settings(self, **settings: Any) -> None:

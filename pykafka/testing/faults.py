@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pykafka.exceptions import FetchSessionIdNotFound, InvalidFetchSessionEpoch
+from pykafka.exceptions import FetchSessionIdNotFound, InvalidFetchSessionEpoch, KafkaException
 from pykafka.protocol import wire
 from pykafka.testing.call import Call, HungUpError
 from pykafka.testing.fetch_sessions import wanted_of
@@ -30,6 +30,13 @@ When = Callable[["Request[Any]"], bool]
 OnRequest = Callable[[Call], "Response | None"]
 #: Called for each answer: returns a response that the client gets instead, or None.
 OnAnswer = Callable[[Call, "Response"], "Response | None"]
+
+
+class FakeClusterError(KafkaException):
+    """Raised when a fake cluster cannot do something: it is closed, or has no such topic, partition or replica.
+
+    `close()` raises it for a test's function that has raised an error.
+    """
 
 
 class Received(NamedTuple):
@@ -274,12 +281,12 @@ class Faults:
         self.conditions: list[Fault] = []
         #: How much later each broker answers (ms).
         self.latencies: dict[int, int] = {}
-        #: Brokers that read and answer nothing.
-        self.paused: set[int] = set()
         self.on_request: list[OnRequest] = []
         self.on_answer: list[OnAnswer] = []
         #: What changes answers for the cluster itself, such as the metadata of a broker that is cut off; in this order.
         self.overlays: list[Callable[[Call, Response], None]] = []
+        #: The first error of a test's function, and where it came.
+        self.first_error: tuple[str, BaseException] | None = None
         #: The requests since tracking began; None: they are not tracked.
         self.received: list[Received] | None = None
 
@@ -287,6 +294,22 @@ class Faults:
         """Set a fault up, and forget those that have ended."""
         faults = self.outcomes if isinstance(fault, (Failure, Cut)) else self.conditions
         faults[:] = [*(one for one in faults if one.left != 0), fault]
+
+    def failed(self, call: Call, error: BaseException) -> None:
+        """Report an error of a test's function, or of the broker itself; `raise_first` raises the first one."""
+        where = f"broker {call.node.node_id} answered {api_name(call.request.api_key)}"
+        self._state.handler.report(f"a function that was called when fake {where}", error)
+        self.first_error = self.first_error or (where, error)
+
+    def raise_first(self) -> None:
+        """Raise the first error that was reported, if there is one.
+
+        :raises FakeClusterError: its cause is that error
+        """
+        if self.first_error is not None:
+            where, error = self.first_error
+            text = f"{error!r} was raised when {where}, so the client got UNKNOWN_SERVER_ERROR: correct the function"
+            raise FakeClusterError(text) from error
 
     def around(self, call: Call, api: Api) -> Response | None:
         """Answer a request, with what is set up for it.

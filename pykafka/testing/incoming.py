@@ -13,18 +13,19 @@ from pykafka.exceptions import (
     InvalidRecord,
     InvalidTimestamp,
     MessageSizeTooLarge,
+    UnknownError,
     UnsupportedCompressionType,
     UnsupportedForMessageFormat,
 )
 from pykafka.protocol.records import RawBatch, scan
 from pykafka.testing.batches import converted, recompressed
-from pykafka.utils.compression import NAMES, ZSTD
+from pykafka.utils.compression import NAMES, ZSTD, decompress
 
 if TYPE_CHECKING:
     from pykafka.protocol.message import Message
     from pykafka.testing.topics import Topic
 
-_CHECKED_FROM = 21
+_CHECKED_FROM, _HEADER = 21, 61
 _FIRST_WITH_BATCHES = 3
 _FIRST_WITH_ZSTD = 7
 _FOREVER = 2**63 - 1
@@ -55,11 +56,13 @@ class Rules(NamedTuple):
     :param version: of the Produce request
     :param magic: the message format of the log
     :param now_ms: the time (ms)
+    :param broker: the broker that checks, for its configuration
     """
 
     version: int
     magic: int
     now_ms: int
+    broker: int | None = None
 
 
 def checked(records: Any, topic: Topic, rules: Rules) -> list[RawBatch]:
@@ -76,10 +79,10 @@ def checked(records: Any, topic: Topic, rules: Rules) -> list[RawBatch]:
             raise RefusedError(InvalidMessageError.ERROR_CODE, "the records are cut off")
         if rules.version >= _FIRST_WITH_BATCHES:
             _check_version(raws, rules)
-        limit = int(topic.setting("max.message.bytes"))
+        limit = int(topic.setting("max.message.bytes", rules.broker))
         for raw in raws:
             _check_batch(raw, topic, rules, limit)
-        return list(_in_format(raws, topic, rules.magic))
+        return list(_in_format(raws, topic, rules))
     except (InvalidMessageError, CodecNotAvailableError) as error:
         raise RefusedError(InvalidMessageError.ERROR_CODE, str(error)) from error
 
@@ -108,6 +111,7 @@ def _check_batch(raw: RawBatch, topic: Topic, rules: Rules, limit: int) -> None:
             )
         if crc32c(raw.data[_CHECKED_FROM:]) != raw.crc:
             raise RefusedError(InvalidMessageError.ERROR_CODE, "the checksum of a batch is wrong")
+        _check_records(raw)
     else:
         for _ in _messages(raw):  # which checks all checksums
             pass
@@ -116,10 +120,31 @@ def _check_batch(raw: RawBatch, topic: Topic, rules: Rules, limit: int) -> None:
             MessageSizeTooLarge.ERROR_CODE,
             f"a batch of {raw.size} bytes: topic {topic.name} takes {limit} (max.message.bytes)",
         )
-    if "compact" in topic.setting("cleanup.policy"):
+    if "compact" in topic.setting("cleanup.policy", rules.broker):
         _check_keys(raw, topic)
-    if raw.magic > 0 and topic.setting("message.timestamp.type") == "CreateTime":
+    if raw.magic > 0 and topic.setting("message.timestamp.type", rules.broker) == "CreateTime":
         _check_time(raw, topic, rules)
+
+
+def _check_records(raw: RawBatch) -> None:
+    # Brokers go through the records of each batch; here compiled code does, which makes one object for a batch.
+    try:
+        reader = raw.open()
+        reader.skip_to(raw.next_offset - 1)
+        if reader.next() is None or reader.next() is not None:
+            raise RefusedError(InvalidRecord.ERROR_CODE, f"the records of a batch do not have the offsets of {raw!r}")
+    except InvalidMessageError as error:
+        raise RefusedError(
+            InvalidRecord.ERROR_CODE if _unpacks(raw) else UnknownError.ERROR_CODE, str(error)
+        ) from error
+
+
+def _unpacks(raw: RawBatch) -> bool:
+    try:
+        decompress(raw.codec, raw.data[_HEADER:])
+    except InvalidMessageError:
+        return False
+    return True
 
 
 def _messages(raw: RawBatch) -> Iterator[Message]:
@@ -138,8 +163,8 @@ def _check_keys(raw: RawBatch, topic: Topic) -> None:
 def _check_time(raw: RawBatch, topic: Topic, rules: Rules) -> None:
     if raw.timestamp_type:
         raise RefusedError(InvalidTimestamp.ERROR_CODE, "clients do not write batches with append time")
-    latest = rules.now_ms + int(topic.setting("message.timestamp.after.max.ms"))
-    before = int(topic.setting("message.timestamp.before.max.ms"))
+    latest = rules.now_ms + int(topic.setting("message.timestamp.after.max.ms", rules.broker))
+    before = int(topic.setting("message.timestamp.before.max.ms", rules.broker))
     if raw.max_timestamp <= latest and before == _FOREVER:
         return
     earliest = rules.now_ms - before
@@ -152,13 +177,13 @@ def _check_time(raw: RawBatch, topic: Topic, rules: Rules) -> None:
         raise RefusedError(InvalidTimestamp.ERROR_CODE, "One or more records have been rejected", wrong)
 
 
-def _in_format(raws: list[RawBatch], topic: Topic, magic: int) -> Iterator[RawBatch]:
-    kind = topic.setting("compression.type")
+def _in_format(raws: list[RawBatch], topic: Topic, rules: Rules) -> Iterator[RawBatch]:
+    kind = topic.setting("compression.type", rules.broker)
     codec = None if kind == "producer" else _CODECS[kind]
     for raw in raws:
-        if raw.magic != magic:
-            yield from _in_other_format(raw, magic)
-        elif magic == 2 and codec is not None and codec != raw.codec:
+        if raw.magic != rules.magic:
+            yield from _in_other_format(raw, rules.magic)
+        elif raw.magic == 2 and codec is not None and codec != raw.codec:
             yield recompressed(raw, codec)
         else:
             yield raw

@@ -319,6 +319,20 @@ class PartitionLog:
         self.delete_before(start)
         return self.start
 
+    def expire(self, now_ms: int, retention_ms: int) -> bool:
+        """Delete all if the newest record is too old, as brokers do with a segment: a log is one; return whether it was.
+
+        :param now_ms: the time (ms)
+        :param retention_ms: how long records are kept (ms); -1: for ever
+        """
+        if retention_ms < 0 or not self.batches or now_ms - self.batches[-1].max_timestamp <= retention_ms:
+            return False
+        newest = max(batch.max_timestamp for batch in self.batches)
+        if now_ms - (self.appended_ms if newest < 0 else newest) <= retention_ms:
+            return False
+        self.delete_before(self.end)
+        return True
+
     def _replace(self, batches: list[StoredBatch]) -> None:
         # Keep these batches alone; what is known of producers and transactions is found in them again.
         self.batches, self._ends = [], []

@@ -97,7 +97,11 @@ class Peer:
         with state.lock:
             self._await_awake()
             call = Call(state, self.node, self.session, request, version, header.client_id)
-            response = self._outcome(call, found)
+            try:
+                response = self._outcome(call, found)
+            except HungUpError:
+                self._await_late()
+                raise
             self._await_awake()
         if response is None:
             if call.throttle_ms:
@@ -115,7 +119,7 @@ class Peer:
         except HungUpError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a test's function may raise
-            self.state.handler.report(f"fake broker {self.node.node_id}, {found.request.__name__}", error)
+            self.faults.failed(call, error)
             return refusal(call.request, call.version, UnknownError.ERROR_CODE)
 
     def _await_awake(self) -> None:
@@ -123,10 +127,10 @@ class Peer:
 
         :raises HungUpError: the connection is cut
         """
-        session, node_id, paused = self.session, self.node.node_id, self.faults.paused
-        while node_id in paused and not session.is_closed:
+        session, node = self.session, self.node
+        while node.is_paused and not session.is_closed:
             until_ms = self.state.now_ms() + FOREVER_MS
-            self.state.waiters.wait(lambda: session.is_closed or node_id not in paused, until_ms, session, self.node)
+            self.state.waiters.wait(lambda: session.is_closed or not node.is_paused, until_ms, session, node)
         if session.is_closed:
             raise HungUpError
 
@@ -151,16 +155,24 @@ class Peer:
     def _send(self, call: Call, pieces: list[bytes | memoryview]) -> None:
         if call.is_cut_short:
             data = b"".join(pieces)
-            self.stream.send([data[: len(data) // 2]], _WRITE_S)
-            raise HungUpError
-        if not (call.delay_ms or self._late):
-            self.stream.send(pieces, _WRITE_S)
-            return
+            pieces = [data[: len(data) // 2]]
         state = self.state
-        with state.lock:
-            self._late.append((state.now_ms() + call.delay_ms, pieces))
-            if len(self._late) == 1:
-                self._spawn(self._send_late)
+        if call.delay_ms or self._late:
+            with state.lock:
+                self._late.append((state.now_ms() + call.delay_ms, pieces))
+                if len(self._late) == 1:
+                    self._spawn(self._send_late)
+        else:
+            self.stream.send(pieces, _WRITE_S)
+        if call.is_cut_short:
+            with state.lock:
+                self._await_late()
+            raise HungUpError
+
+    def _await_late(self) -> None:
+        """Wait until the answers that are sent later are sent: the connection ends behind them; the caller holds the lock."""
+        session, until_ms = self.session, self.state.now_ms() + FOREVER_MS
+        self.state.waiters.wait(lambda: session.is_closed or not self._late, until_ms, session)
 
     def _send_late(self) -> None:
         """Send answers when they are due, until there are none: a worker's, who does not hold the lock."""
@@ -182,6 +194,7 @@ class Peer:
             with state.lock:
                 self._late.popleft()
                 if not self._late:
+                    state.waiters.wake(session)
                     return
 
     def _refuse(self, key: int, version: int, frame: memoryview) -> None:

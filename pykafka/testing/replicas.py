@@ -5,32 +5,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from pykafka.testing.state import ClusterState
-    from pykafka.testing.topics import Partition
+    from pykafka.testing.topics import Partition, Topic
+    from pykafka.testing.waiters import Waiters
 
 #: The leader of a partition that has none.
 NO_LEADER = -1
 
 
 class Replicas:
-    """Elections, and followers that lag. The holder of the state's lock calls all methods.
+    """Elections, and followers that lag: the only owner of leaders and replicas in sync.
 
-    :param state: of the cluster
+    The holder of the state's lock calls all methods.
+
+    :param waiters: of the cluster; partitions that change are woken
+    :param topics: of the cluster, by name
+    :param is_up: whether a broker listens
     """
 
-    def __init__(self, state: ClusterState) -> None:
-        self._state = state
+    def __init__(self, waiters: Waiters, topics: dict[str, Topic], is_up: Callable[[int], bool]) -> None:
+        self._waiters = waiters
+        self._topics = topics
+        self._is_up = is_up
         # Followers that a test makes lag; those of stopped brokers lag until the brokers run again.
         self._held_back: set[tuple[Partition, int]] = set()
 
     def _partitions(self) -> Iterable[Partition]:
-        return [partition for topic in self._state.topics.values() for partition in topic.partitions]
+        return [partition for topic in self._topics.values() for partition in topic.partitions]
 
-    def _is_up(self, node_id: int) -> bool:
-        node = self._state.nodes.get(node_id)
-        return node is not None and node.is_up
+    def begin(self, partitions: Iterable[Partition]) -> None:
+        """Give new partitions a leader that is up; replicas that are down are out of sync."""
+        for partition in partitions:
+            up = [node_id for node_id in partition.replicas if self._is_up(node_id)]
+            partition.leader = up[0] if up else NO_LEADER
+            partition.isr = up or partition.isr
+            partition.copied_to = {node_id: 0 for node_id in partition.replicas if up and node_id not in up}
 
     def elect(self, partition: Partition, node_id: int) -> None:
         """Make a broker the leader, in a new epoch; the log ends where that broker's copy does.
@@ -47,7 +57,7 @@ class Replicas:
         self._keep_lags(partition)
         if node_id != NO_LEADER:
             self._catch_up(partition)
-        self._state.waiters.wake(partition)
+        self._waiters.wake(partition)
 
     def _keep_lags(self, partition: Partition) -> None:
         """Keep followers that are held back behind the next records, even if they have all of the log by now."""
@@ -60,6 +70,17 @@ class Replicas:
         if node_id not in partition.replicas:
             partition.replicas.append(node_id)
             self._catch_up(partition)
+
+    def move(self, partition: Partition, replicas: Sequence[int]) -> None:
+        """Move a partition to other brokers at once; those that are down, or held back, are out of sync, unless all are."""
+        copied = {node_id: 0 for node_id in replicas if not self._is_up(node_id) and node_id not in partition.replicas}
+        copied |= {node_id: end for node_id, end in partition.copied_to.items() if node_id in replicas}
+        self._held_back -= {(partition, node_id) for node_id in partition.replicas if node_id not in replicas}
+        complete = [node_id for node_id in replicas if self._is_up(node_id) and node_id not in copied]
+        partition.replicas, partition.isr, partition.copied_to = list(replicas), complete or list(replicas), copied
+        if partition.leader not in replicas:
+            self.elect(partition, next(filter(self._is_up, partition.isr), NO_LEADER))
+        self._waiters.wake(partition)
 
     def _replace(self, partition: Partition, before: int, node_id: int) -> None:
         away = before if before in partition.replicas else partition.replicas[0]
@@ -83,7 +104,7 @@ class Replicas:
         partition.copied_to = {node_id: min(copied, end) for node_id, copied in partition.copied_to.items()}
         partition.elect(partition.leader)
         self._keep_lags(partition)
-        self._state.waiters.wake(partition)
+        self._waiters.wake(partition)
 
     def hold_back(self, partition: Partition, node_id: int, *, in_sync: bool) -> None:
         """Keep a follower from copying, from now on.
@@ -94,14 +115,14 @@ class Replicas:
         partition.copied_to.setdefault(node_id, partition.log.end)
         if not in_sync and node_id in partition.isr:
             partition.isr.remove(node_id)
-        self._state.waiters.wake(partition)
+        self._waiters.wake(partition)
 
     def let_go(self, partition: Partition, node_id: int) -> None:
         """Copy to a follower that was held back what it lacks."""
         self._held_back.discard((partition, node_id))
         if partition.leader != NO_LEADER:
             self._catch_up(partition)
-        self._state.waiters.wake(partition)
+        self._waiters.wake(partition)
 
     def on_stop(self, node_id: int) -> None:
         """Move leadership away from a broker that is down; a partition without another replica in sync has no leader then."""
@@ -116,7 +137,16 @@ class Replicas:
                 partition.isr.remove(node_id)
             if partition.leader != NO_LEADER:
                 partition.copied_to.setdefault(node_id, min(end, partition.log.end))
-            self._state.waiters.wake(partition)
+            self._waiters.wake(partition)
+        self.elect_uncleanly()
+
+    def elect_uncleanly(self) -> None:
+        """Give partitions a leader that lacks records, if they have none and unclean.leader.election.enable allows it."""
+        for topic in self._topics.values():
+            if topic.setting("unclean.leader.election.enable") == "true":
+                for partition in topic.partitions:
+                    if not self._is_up(partition.leader):
+                        self.elect(partition, next(filter(self._is_up, partition.replicas), NO_LEADER))
 
     def on_start(self, node_id: int) -> None:
         """Give a broker that runs again the lead of what only it had in sync, and a copy of the rest."""
@@ -127,4 +157,4 @@ class Replicas:
                 self.elect(partition, node_id)
             elif partition.leader != NO_LEADER:
                 self._catch_up(partition)
-            self._state.waiters.wake(partition)
+            self._waiters.wake(partition)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
@@ -14,6 +15,7 @@ from pykafka.testing.fetch_sessions import FetchSessions
 from pykafka.testing.groups.groups import Groups
 from pykafka.testing.offsets import Offsets
 from pykafka.testing.releases import NEWEST
+from pykafka.testing.replicas import Replicas
 from pykafka.testing.topics import Partition, Topic
 from pykafka.testing.transactions import Transactions
 from pykafka.testing.waiters import Waiters
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
 
 HOST = "127.0.0.1"
+#: How often brokers look for records that are too old (ms): log.retention.check.interval.ms.
+_RETENTION_CHECK_MS = 300_000
 
 
 class Node:
@@ -31,7 +35,7 @@ class Node:
     :param rack: None: it says none
     """
 
-    __slots__ = ("epoch", "host", "is_up", "node_id", "port", "rack")
+    __slots__ = ("epoch", "host", "is_listening", "is_paused", "is_up", "node_id", "port", "rack")
 
     def __init__(self, node_id: int, rack: str | None = None) -> None:
         self.node_id = node_id
@@ -40,6 +44,8 @@ class Node:
         self.port = 0
         #: Whether the others take it for running: it is in the metadata, and may lead.
         self.is_up = False
+        #: Whether its port is open, and whether it answers nothing all the same.
+        self.is_listening = self.is_paused = False
         #: Counts its starts: fetch sessions do not outlive one.
         self.epoch = 0
 
@@ -68,13 +74,16 @@ class ClusterState:
         self.coordinators: dict[tuple[str, str], int] = {}
         self.topics: dict[str, Topic] = {}
         self.topic_ids: dict[UUID, Topic] = {}
+        self.replicas = Replicas(self.waiters, self.topics, self.is_up)
         self.offsets = Offsets(self.waiters, self.topics)
         #: What clients of old brokers keep in ZooKeeper.
         self.zookeeper_offsets = Offsets(self.waiters, self.topics)
         self.groups = Groups(self.waiters, self.topics, self.offsets, self.new_uuid)
         self.configs = Configs()
+        self.groups.settings.configs = self.configs.groups
         self.features = Features()
         self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
+        self._expires = False
         #: Whether a request for metadata may create a topic, and how.
         self.auto_create = True
         self.default_partitions = 4
@@ -82,8 +91,6 @@ class ClusterState:
         #: How the release that is played writes and reads (`data_path`).
         self.data_path = DataPath()
         self.admin_path = AdminPath()
-        #: Whether partitions keep their leader if its broker stops; otherwise `elect_leaders` gives them another.
-        self.keeps_leaders = False
         #: Whether leaders send consumers to a replica in their rack (KIP-392).
         self.reads_by_rack = False
         #: By node id: the count of its starts, and its fetch sessions since the last one.
@@ -129,9 +136,23 @@ class ClusterState:
         """
         topic = Topic(name, self.new_uuid(), replicas)
         topic.configs.update(configs or {})
+        topic.broker_value = self.configs.topic_default
         self.topics[name] = self.topic_ids[topic.id] = topic
-        self._elect_first(topic.partitions)
+        self.replicas.begin(topic.partitions)
+        if not self._expires:
+            self._expires = True
+            self.waiters.after(_RETENTION_CHECK_MS, self._expire_records)
         return topic
+
+    def _expire_records(self) -> None:
+        for topic in self.topics.values():
+            if "delete" in topic.setting("cleanup.policy"):
+                retention_ms = int(topic.setting("retention.ms"))
+                for partition in topic.partitions:
+                    log = partition.log
+                    if partition.last_stable == log.end and log.expire(self.now_ms(), retention_ms):
+                        self.waiters.wake(partition)
+        self.waiters.after(_RETENTION_CHECK_MS, self._expire_records)
 
     def add_partitions(self, topic: Topic, replicas: list[list[int]]) -> None:
         """Add partitions to a topic.
@@ -142,7 +163,7 @@ class ClusterState:
         present = len(topic.partitions)
         added = [Partition(topic.name, present + number, nodes) for number, nodes in enumerate(replicas)]
         topic.partitions += added
-        self._elect_first(added)
+        self.replicas.begin(added)
 
     def remove_topic(self, topic: Topic) -> None:
         """Delete a topic; who waits for its partitions looks again, and finds none."""
@@ -151,31 +172,25 @@ class ClusterState:
             partition.leader = -1
             self.waiters.wake(partition)
 
-    def _elect_first(self, partitions: list[Partition]) -> None:
-        for partition in partitions:
-            if not self.is_up(partition.leader) and not self.keeps_leaders:
-                self._elect(partition)
-
     def is_up(self, node_id: int) -> bool:
         """Return whether a broker listens."""
         node = self.nodes.get(node_id)
         return node is not None and node.is_up
 
-    def elect_leaders(self) -> None:
-        """Give partitions whose leader is down another one of their replicas in sync, or none."""
-        for topic in self.topics.values():
-            for partition in topic.partitions:
-                if not self.is_up(partition.leader):
-                    self._elect(partition)
-
-    def _elect(self, partition: Partition) -> None:
-        candidates = (node for node in partition.replicas if node in partition.isr and self.is_up(node))
-        leader = next(candidates, -1)
-        if leader == partition.leader:
+    def on_stop(self, node: Node) -> None:
+        """Note that a broker is down: others lead its partitions, and the cluster, if there are any."""
+        if not node.is_up:
             return
-        partition.isr = [node for node in partition.isr if self.is_up(node)] or partition.isr
-        partition.elect(leader)
-        self.waiters.wake(partition)
+        node.is_up = False
+        if self.controller_id == node.node_id:
+            self.controller_id = next((one.node_id for one in self.nodes.values() if one.is_up), node.node_id)
+        self.replicas.on_stop(node.node_id)
+
+    def on_start(self, node: Node) -> None:
+        """Note that a broker is up."""
+        if not node.is_up:
+            node.is_up = True
+            self.replicas.on_start(node.node_id)
 
     def now_ms(self) -> int:
         """Return the cluster's time (ms since 1970)."""
@@ -191,6 +206,31 @@ class ClusterState:
         nodes = [node for node in self.nodes.values() if number in (None, node.node_id)]
         first = crc32(key.encode()) % max(len(nodes), 1)
         return next((node for node in nodes[first:] + nodes[:first] if node.is_up), None)
+
+    @contextmanager
+    def moving_coordinators(self) -> Iterator[None]:
+        """Change brokers, with the lock held. Nothing times out while its coordinator is away.
+
+        As brokers do, one that has started again, or is new, gives members their whole sessions. Transactions have the rest of
+        their time, and so has everything after a pause.
+        """
+        groups, transactions = list(self.groups), list(self.transactions.by_id.values())
+        before = [self._serving("group", group.name)[1] for group in groups]
+        yield
+        for group, was in zip(groups, before, strict=True):
+            works, now = self._serving("group", group.name)
+            for deadline in list(group.deadlines()):
+                deadline.suspend() if not works else deadline.resume() if now == was else deadline.renew()
+        for transaction in transactions:
+            works, _ = self._serving("transaction", transaction.transactional_id)
+            transaction.deadline.resume() if works else transaction.deadline.suspend()
+
+    def _serving(self, kind: str, key: str) -> tuple[bool, tuple[int, int] | None]:
+        # Whether the coordinator works; and which broker it is, in which of its starts.
+        node = self.coordinator(kind, key)
+        if node is None:
+            return False, None
+        return node.is_listening and not node.is_paused, (node.node_id, node.epoch)
 
     def new_uuid(self) -> UUID:
         """Return an id for a topic or a member, from the handler's randomness."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
@@ -20,6 +21,7 @@ DEFAULTS: Final = {
     "min.insync.replicas": "1",
     "retention.bytes": "-1",
     "retention.ms": "604800000",
+    "unclean.leader.election.enable": "false",
 }
 
 
@@ -105,6 +107,8 @@ class Topic:
         self.is_internal = name in INTERNAL_TOPICS
         #: What differs from the defaults (`pykafka.testing.configs`).
         self.configs: dict[str, str] = {}
+        #: Returns what a broker (None: all) gives topics for a setting, if an administrator has said so.
+        self.broker_value: Callable[[str, int | None], str | None] = lambda _name, _broker: None
         self.partitions = [Partition(name, index, nodes) for index, nodes in enumerate(replicas)]
 
     def __repr__(self) -> str:
@@ -114,9 +118,13 @@ class Topic:
         """Return a partition; None if there is none with this number."""
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
 
-    def setting(self, name: str) -> str:
-        """Return a setting of the topic, such as max.message.bytes: its own, or Kafka's default."""
-        return self.configs.get(name) or DEFAULTS[name]
+    def setting(self, name: str, broker: int | None = None) -> str:
+        """Return the effective value of a setting, such as max.message.bytes: the topic's, the brokers' or Kafka's own.
+
+        :param name: of the setting
+        :param broker: the broker that asks, as it may have a value of its own
+        """
+        return self.configs.get(name) or self.broker_value(name, broker) or DEFAULTS[name]
 
     def message_format(self, newest: int) -> int:
         """Return the message format of the topic's logs (message.format.version of Kafka 0.10 to 3): 0, 1 or 2.

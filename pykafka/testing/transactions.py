@@ -23,6 +23,7 @@ from pykafka.exceptions import (
     TransactionalIdAuthorizationFailed,
 )
 from pykafka.testing.behaviour import TransactionPath
+from pykafka.testing.groups.deadline import Deadline
 
 if TYPE_CHECKING:
     from pykafka.testing.topics import Partition
@@ -72,11 +73,13 @@ class Transaction:
 
     :param transactional_id: the id
     :param producer_id: of its producer
+    :param deadline: calls the coordinator when a transaction has taken its time-out
     """
 
-    def __init__(self, transactional_id: str, producer_id: int) -> None:
+    def __init__(self, transactional_id: str, producer_id: int, deadline: Deadline) -> None:
         self.transactional_id = transactional_id
         self.producer_id = producer_id
+        self.deadline = deadline
         self.epoch = NO_EPOCH
         #: The epoch before: a producer whose request was answered in vain asks with it again.
         self.last_epoch = NO_EPOCH
@@ -92,7 +95,6 @@ class Transaction:
         self.start_ms = -1
         #: When the state changed (ms).
         self.updated_ms = -1
-        self.timer: Timer | None = None
 
     def __repr__(self) -> str:
         return f"<Transaction {self.transactional_id} {self.state} of {self.producer_id} epoch {self.epoch}>"
@@ -184,7 +186,9 @@ class Transactions:
             raise InvalidTransactionTimeout
         transaction = self.find(transactional_id)
         if transaction is None:
-            transaction = self.by_id[transactional_id] = Transaction(transactional_id, next(self._producer_ids))
+            deadline = Deadline(self._waiters, lambda: self._expire(transactional_id))
+            transaction = Transaction(transactional_id, next(self._producer_ids), deadline)
+            self.by_id[transactional_id] = transaction
         if not _may_init(transaction, producer):
             raise ProducerFenced
         if transaction.state in _PREPARING:
@@ -252,20 +256,11 @@ class Transactions:
             return
         transaction.state = TransactionState.ONGOING
         transaction.start_ms = transaction.updated_ms = self._waiters.now_ms()
-        due_ms = transaction.start_ms + transaction.timeout_ms
-        if transaction.timer is None or transaction.timer.due_ms > due_ms:
-            if transaction.timer is not None:
-                transaction.timer.cancel()
-            transaction.timer = self._waiters.at(due_ms, lambda: self._look_at_time(transaction))
+        transaction.deadline.put_off(transaction.timeout_ms)
 
-    def _look_at_time(self, transaction: Transaction) -> None:
-        transaction.timer = None
-        if transaction.state != TransactionState.ONGOING:
-            return
-        due_ms = transaction.start_ms + transaction.timeout_ms
-        if self._waiters.now_ms() < due_ms:
-            transaction.timer = self._waiters.at(due_ms, lambda: self._look_at_time(transaction))
-        else:
+    def _expire(self, transactional_id: str) -> None:
+        transaction = self.by_id.get(transactional_id)
+        if transaction is not None and transaction.state == TransactionState.ONGOING:
             self._fence(transaction)
 
     def _fence(self, transaction: Transaction) -> None:

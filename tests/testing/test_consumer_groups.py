@@ -20,6 +20,7 @@ from pykafka.exceptions import (
     UnsupportedAssignor,
 )
 from pykafka.protocol import wire
+from pykafka.testing.groups.subscriptions import Pattern
 from tests.testing.direct import ConsumerPeer, DirectCluster
 
 ALL = {("orders", index) for index in range(4)}
@@ -269,3 +270,43 @@ def test_members_are_described(cluster: DirectCluster) -> None:
     assert one.assignment == one.target_assignment
     assert one.assignment.topic_partitions[0].topic_name == "orders"
     assert cluster.ask(wire.ListGroupsRequest(types_filter=["consumer"])).groups[0].group_id == "g"
+
+
+@pytest.mark.parametrize(
+    ("text", "matched"),
+    [
+        ("o.*s", {"orders", "offers"}),
+        (r"(orders|off\w+)(-x)?", {"orders", "offers"}),
+        ("[*+]+|o[^f]+", {"orders"}),
+        (r"orders\++|[a-z]{6,7}", {"orders", "offers"}),
+        ("(?i)ORDERS", {"orders"}),
+        (".*a.*|.*d.*r.*s", {"orders"}),
+    ],
+)
+def test_patterns(text: str, matched: set[str]) -> None:
+    assert Pattern(text).matches(["orders", "offers"]) == matched
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("(?=a)", "RE2 lacks it"),
+        (r"(a)\1", "RE2 lacks it"),
+        ("a++", r"RE2 lacks \+\+"),
+        ("a{2}+", "RE2 lacks"),
+        ("a{1001}", "no more than 1000"),
+        ("[[:alpha:]]+", r"lacks \[\[:alpha:\]"),
+        (r"\Qa.b\E", "bad escape"),
+        (r"\pL", "bad escape"),
+        ("(a+)+", "too long to match"),
+        ("(a|a)*b", "too long to match"),
+        (".*a.*b.*c.*d", "too long to match"),
+        ("a?" * 30, "too long to match"),
+        ("(((){1000}){1000}){1000}", "too long to match"),
+        ("(((a*){249}){249}){249}", "too long to match"),
+    ],
+)
+def test_patterns_that_are_refused(text: str, why: str) -> None:
+    """Python's re would hold the lock of the cluster while it matches, for seconds or for ever."""
+    with pytest.raises(InvalidRegularExpression, match=why):
+        Pattern(text)

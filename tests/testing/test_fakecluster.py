@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient, KafkaException
+from pykafka import EmbeddedCluster, KafkaClient, KafkaException
 from pykafka.handlers import GEventHandler, ThreadingHandler
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster, FakeClusterError
@@ -475,16 +475,39 @@ def test_a_condition_of_a_fault_may_ask_the_cluster() -> None:
             producer.produce("orders", b"one").get(timeout=10)
 
 
-def test_a_hook_that_fails_is_an_error_of_the_broker(cluster: FakeCluster, caplog: pytest.LogCaptureFixture) -> None:
-    """The client gets an answer, the log has the reason, and the connection stays."""
+def fail_in_the_test(*_: object) -> Any:
+    raise ZeroDivisionError("of the test")
 
-    def fail(*_: object) -> None:
-        raise ZeroDivisionError("of the test")
 
+@pytest.mark.parametrize("place", ["on_request", "on_answer", "when"])
+def test_a_function_that_fails_is_an_error_of_the_broker(place: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The client gets an answer, the log has the reason, the connection stays, and the end of the cluster raises it."""
+    cluster = FakeCluster(1)
+    if place == "when":
+        fault = cluster.fail("Metadata", "LEADER_NOT_AVAILABLE", when=fail_in_the_test)
+        remove = fault.end
+    else:
+        remove = getattr(cluster, place)(fail_in_the_test)
     with connected(cluster) as peer:
-        remove = cluster.on_request(fail)
         refused = peer.ask(METADATA, BY_NAME)
         remove()
         assert refused is not None
         assert peer.ask(METADATA, BY_NAME).brokers
     assert "of the test" in caplog.text
+    with pytest.raises(FakeClusterError, match="of the test.* broker 1 answered Metadata") as caught:
+        cluster.close()
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert cluster.is_closed
+    cluster.close()
+
+
+@pytest.mark.parametrize("kind", [FakeCluster, EmbeddedCluster])
+def test_an_error_of_the_block_goes_before_that_of_a_function(kind: Any) -> None:
+    for other in (None, KeyError("the block's")):
+        with pytest.raises(FakeClusterError if other is None else KeyError), kind(1) as cluster:
+            fake = cluster if kind is FakeCluster else cluster._fake
+            fake.on_request(fail_in_the_test)
+            with connected(fake) as peer:
+                peer.ask(METADATA, BY_NAME)
+            if other is not None:
+                raise other

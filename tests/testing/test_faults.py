@@ -102,6 +102,21 @@ def test_a_cut(cluster: FakeCluster, place: str, values: list[bytes]) -> None:
     assert [record.value for record in cluster.records("t")] == values
 
 
+@pytest.mark.parametrize(("place", "rest"), [("before", False), ("middle", True), ("after", False)])
+def test_a_cut_comes_behind_the_answers_on_a_long_line(cluster: FakeCluster, place: str, rest: bool) -> None:
+    cluster.latency(1, 200)
+    cluster.cut("Produce", place)
+    with connected(cluster) as broker:
+        broker.send(METADATA)
+        broker.send(produce("t", b"x"), BY_NAME)
+        received, buffer = b"", bytearray(4096)
+        while size := broker.stream.recv_into(buffer, LIMIT):
+            received += buffer[:size]
+    whole = 4 + int.from_bytes(received[:4], "big")
+    assert len(received) >= whole > 4
+    assert (len(received) > whole) is rest
+
+
 @pytest.mark.parametrize("place", ["before", "middle", "after"])
 def test_an_idempotent_producer_writes_once_in_spite_of_a_cut(cluster: FakeCluster, place: str) -> None:
     cluster.cut("Produce", place, times=2)

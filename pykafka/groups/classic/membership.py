@@ -449,6 +449,10 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
                 failures = 1 if isinstance(error, RebalanceInProgress) else failures + 1
                 self.connection.pause(failures)
 
+    @property
+    def _joins_in_background_now(self) -> bool:
+        return self._background is not None
+
     def _end_background_join(self) -> None:
         """End the worker that joins; `abort` has ended what it waits for."""
         background, self._background = self._background, None
@@ -456,17 +460,19 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
             background.cancelled = True
             background.wait(LEAVE_TIMEOUT_MS / 1000)
 
-    def _renewed(self, identity: tuple[int, str], keys: Collection[TopicPartition]) -> Renewed | None:
+    def _renewed(self, identity: tuple[int, str], keys: Collection[TopicPartition], deadline: float) -> Renewed | None:
         """Wait for the end of a rebalance in which this member keeps its assignment, for a commit that was refused meanwhile.
 
         :param identity: that the commit named
         :param keys: its partitions
+        :param deadline: of the wait, of the handler's clock (s)
         :returns: the identity for the next attempt, and those of `keys` that this member has had without a break; None: it is
             out of the group
-        :raises RebalanceInProgress: it takes longer than the client's socket timeout
+        :raises RebalanceInProgress: it takes longer than that, or than the client's socket timeout
         """
         background, change = self._background, self._change
-        if background is not None and not background.wait(self._cluster.socket_timeout_ms / 1000):
+        left = min(self._cluster.socket_timeout_ms / 1000, max(deadline - self._handler.now(), 0.0))
+        if background is not None and not background.wait(left):
             raise RebalanceInProgress(f"group {self.group_id}: the rebalance is not over; commit again later")
         now = self.identity.generation_id, self.identity.member_id
         if not isinstance(change, CooperativeAssignmentChange) or now == identity or now[1] != identity[1]:

@@ -436,16 +436,17 @@ class ConsumerGroupMembership(PolledMembership):
         if change is self._change:  # else a hook has left the group
             self.heartbeats.set_owned(self._ids.assignment(change.assignment))
 
-    def _renewed(self, identity: tuple[int, str], keys: Collection[TopicPartition]) -> Renewed | None:
+    def _renewed(self, identity: tuple[int, str], keys: Collection[TopicPartition], deadline: float) -> Renewed | None:
         """Wait for the epoch that the coordinator has for this member, for a commit that named a former one.
 
         :param identity: that the commit named
         :param keys: its partitions
+        :param deadline: of the wait, of the handler's clock (s)
         :returns: the identity for the next attempt, and those of `keys` that this member has had without a break; None: it is
             out of the group
-        :raises RebalanceInProgress: it takes longer than the client's socket timeout
+        :raises RebalanceInProgress: it takes longer than that, or than the client's socket timeout
         """
-        deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
+        deadline = min(deadline, self._handler.now() + self._cluster.socket_timeout_ms / 1000)
         change, generation = self._change, self._generation
         self.heartbeats.hurry()
         while True:

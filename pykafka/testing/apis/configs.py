@@ -62,6 +62,9 @@ def static_settings(call: Call) -> dict[str, str]:
         "transaction.max.timeout.ms": str(transactions.max_timeout_ms),
         "transactional.id.expiration.ms": str(transactions.expiration_ms),
     }
+    for name in ("consumer.heartbeat.interval.ms", "consumer.session.timeout.ms"):
+        if (value := str(groups.of_group("", name))) != GROUP_SETTINGS[name].default:
+            settings[f"group.{name}"] = value
     return settings if node.rack is None else {**settings, "broker.rack": node.rack}
 
 
@@ -236,12 +239,14 @@ def _store(state: ClusterState, kind: int, name: str, values: dict[str, str]) ->
         state.waiters.wake(*topic.partitions)
     elif kind == Resource.BROKER:
         configs.brokers[name] = values
+        state.waiters.wake_all()
     else:
         stored = configs.groups if kind == Resource.GROUP else configs.client_metrics
         stored[name] = values
         if not values:
             # What has no values is not listed.
             del stored[name]
+    state.replicas.elect_uncleanly()
 
 
 def _check_changes(kind: int, changes: Sequence[Change]) -> None:

@@ -207,7 +207,7 @@ class PartitionRead:
             ]
 
     def _has_zstd(self, batches: list[StoredBatch]) -> bool:
-        is_set = self.topic is not None and self.topic.setting("compression.type") == "zstd"
+        is_set = self.topic is not None and self.topic.setting("compression.type", self.call.node.node_id) == "zstd"
         return is_set or (self.call.version < _WITH_BATCHES and any(batch.codec == ZSTD for batch in batches))
 
     def _pieces(

@@ -79,8 +79,7 @@ def _elect(state: ClusterState, topic: str, index: int, kind: int) -> None:
         if not up:
             raise EligibleLeadersNotAvailable("Eligible topic partition leaders are not available.")
         leader = next((node for node in up if node in partition.isr), up[0])
-    partition.elect(leader)
-    state.waiters.wake(partition)
+    state.replicas.elect(partition, leader)
 
 
 @api(wire.AlterPartitionReassignmentsRequest)
@@ -124,13 +123,7 @@ def _move(state: ClusterState, partition: Partition, replicas: Sequence[int] | N
         raise InvalidReplicationFactor(
             f"The replication factor is changed from {len(partition.replicas)} to {len(replicas)}"
         )
-    partition.replicas = list(replicas)
-    complete = [node for node in replicas if state.is_up(node) and node not in partition.copied_to]
-    partition.isr = complete or list(replicas)
-    partition.copied_to = {node: offset for node, offset in partition.copied_to.items() if node in replicas}
-    if partition.leader not in replicas:
-        partition.elect(next((node for node in replicas if state.is_up(node)), -1))
-    state.waiters.wake(partition)
+    state.replicas.move(partition, replicas)
 
 
 @api(wire.ListPartitionReassignmentsRequest)

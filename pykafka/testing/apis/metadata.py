@@ -107,8 +107,7 @@ def _partition(call: Call, partition: Partition) -> _Listed.Partition:
     )
     if not state.is_up(partition.leader):
         described.error_code = LeaderNotAvailable.ERROR_CODE
-        if not state.keeps_leaders:
-            described.leader_id = -1
+        described.leader_id = -1
     elif offline and call.version == 0:
         # This version has no brokers that are down, not even as replicas.
         described.error_code = ReplicaNotAvailable.ERROR_CODE

@@ -101,13 +101,14 @@ def _append(
     if partition.leader != call.node.node_id:
         raise RefusedError(NotLeaderForPartition.ERROR_CODE, "")
     now_ms = state.now_ms()
-    raws = checked(records, topic, Rules(call.version, topic.message_format(state.data_path.message_format), now_ms))
-    if request.acks == _ALL and len(partition.isr) < int(topic.setting("min.insync.replicas")):
+    magic, node_id = topic.message_format(state.data_path.message_format), call.node.node_id
+    raws = checked(records, topic, Rules(call.version, magic, now_ms, node_id))
+    least = int(topic.setting("min.insync.replicas", node_id))
+    if request.acks == _ALL and len(partition.isr) < least:
         raise RefusedError(
-            NotEnoughReplicas.ERROR_CODE,
-            f"{len(partition.isr)} replicas are in sync; min.insync.replicas is {topic.setting('min.insync.replicas')}",
+            NotEnoughReplicas.ERROR_CODE, f"{len(partition.isr)} replicas are in sync; min.insync.replicas is {least}"
         )
-    append_time = now_ms if topic.setting("message.timestamp.type") == "LogAppendTime" else -1
+    append_time = now_ms if topic.setting("message.timestamp.type", node_id) == "LogAppendTime" else -1
     known = _check_producers(call, request, partition, raws)
     if known is not None:
         first, end = known.offset, known.offset + raws[0].next_offset - raws[0].base_offset
@@ -163,7 +164,7 @@ def _await_followers(call: Call, request: wire.ProduceRequest, written: list[_Wr
             one.answer.error_code = NotLeaderForPartition.ERROR_CODE
         elif not is_settled(one):
             one.answer.error_code = RequestTimedOut.ERROR_CODE
-        elif len(one.partition.isr) < int(one.topic.setting("min.insync.replicas")):
+        elif len(one.partition.isr) < int(one.topic.setting("min.insync.replicas", call.node.node_id)):
             one.answer.error_code = NotEnoughReplicasAfterAppend.ERROR_CODE
 
 

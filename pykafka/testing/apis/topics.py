@@ -40,16 +40,21 @@ _NO_NAME_TEXT = "This server does not host this topic-partition."
 _NO_ID_TEXT = "This server does not host this topic ID."
 #: The first versions that name topics in another way, or answer with more.
 _ANSWERS_CONFIGS, _DELETES_BY_ID = 5, 6
+#: How many partitions one request may create: the limit of controllers since Kafka 4.0, here of all releases.
+_MAX_PARTITIONS = 10_000
 
 
 @api(wire.CreateTopicsRequest)
 def create_topics(call: Call, request: wire.CreateTopicsRequest) -> wire.CreateTopicsResponse:
     """Create topics, or only look whether that could be."""
     counts = Counter(topic.name for topic in request.topics)
+    partitions = sum(max(topic.num_partitions, len(topic.assignments)) for topic in request.topics)
     answers = []
     for name, count in counts.items():
         asked = next(topic for topic in request.topics if topic.name == name)
         try:
+            if partitions > _MAX_PARTITIONS:
+                raise PolicyViolation("Excessively large number of partitions per request.")
             if count > 1:
                 raise InvalidRequest("Duplicate topic name.")
             answers.append(_create(call, asked, request.validate_only))
@@ -198,6 +203,8 @@ def _grow(state: ClusterState, asked: wire.CreatePartitionsRequest.Topic, is_tri
             f"The topic {asked.name} currently has {present} partition(s); {asked.count} would not be an increase."
         )
     added = asked.count - present
+    if added > _MAX_PARTITIONS:
+        raise UnknownError
     factor = len(topic.partitions[0].replicas)
     if asked.assignments is None:
         _check_factor(state, factor, added)
@@ -278,7 +285,7 @@ def _deleted_to(call: Call, name: str, index: int, offset: int) -> int:
         raise UnknownTopicOrPartition
     if partition.leader != call.node.node_id:
         raise NotLeaderForPartition
-    if topic.is_internal or "delete" not in topic.setting("cleanup.policy"):
+    if topic.is_internal or "delete" not in topic.setting("cleanup.policy", call.node.node_id):
         raise PolicyViolation
     highest = partition.high_watermark
     before = highest if offset == -1 else offset

@@ -23,7 +23,7 @@ from pykafka.testing.groups.deadline import Deadline
 from pykafka.testing.groups.held import Client, Held
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pykafka.testing.groups.commit import Commit
     from pykafka.testing.groups.settings import GroupSettings
@@ -118,10 +118,13 @@ class ClassicGroup:
         for member in self.members.values():
             self._answer_join(member, RebalanceInProgress.ERROR_CODE)
             self._answer_sync(member, RebalanceInProgress.ERROR_CODE)
-        self._rebalance.cancel()
-        self._sync_timeout.cancel()
-        for session in (*self._pending.values(), *(member.session for member in self.members.values())):
-            session.cancel()
+        for deadline in self.deadlines():
+            deadline.cancel()
+
+    def deadlines(self) -> Iterator[Deadline]:
+        """Yield the sessions of members, and the times of a rebalance."""
+        yield from (self._rebalance, self._sync_timeout, *self._pending.values())
+        yield from (member.session for member in self.members.values())
 
     # -- JoinGroup --
 

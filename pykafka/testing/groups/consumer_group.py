@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -116,9 +116,13 @@ class ConsumerGroup:
 
     def close(self) -> None:
         """End all timers: the group is deleted, or becomes one of another protocol."""
+        for deadline in self.deadlines():
+            deadline.cancel()
+
+    def deadlines(self) -> Iterator[Deadline]:
+        """Yield the sessions of members, and their times to revoke partitions."""
         for member in self.members.values():
-            member.session.cancel()
-            member.rebalance.cancel()
+            yield from (member.session, member.rebalance)
 
     def keys_of_names(self, listed: Iterable[tuple[str, Iterable[int]]]) -> set[Key]:
         """Return partitions by the ids of their topics, as far as those exist."""
@@ -180,7 +184,7 @@ class ConsumerGroup:
         answer = _Answer(
             member_id=member.member_id,
             member_epoch=member.epoch,
-            heartbeat_interval_ms=self._settings.consumer_heartbeat_interval_ms,
+            heartbeat_interval_ms=self._settings.of_group(self.name, "consumer.heartbeat.interval.ms"),
         )
         if is_full or member.assigned.keys() != before:
             answer.assignment = _Answer.Assignment(
@@ -261,10 +265,8 @@ class ConsumerGroup:
 
     def keep(self, member: ConsumerMember) -> None:
         """Note a sign of life."""
-        classic = member.classic
-        member.session.put_off(
-            self._settings.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
-        )
+        timeout_ms = None if member.classic is None else member.classic.session_timeout_ms
+        member.session.put_off(timeout_ms or self._settings.of_group(self.name, "consumer.session.timeout.ms"))
 
     # -- assignment --
 

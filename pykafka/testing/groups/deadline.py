@@ -16,12 +16,13 @@ class Deadline:
     :param on_expired: called with the lock held
     """
 
-    __slots__ = ("_on_expired", "_timer", "_waiters", "due_ms")
+    __slots__ = ("_on_expired", "_timeout_ms", "_timer", "_waiters", "due_ms")
 
     def __init__(self, waiters: Waiters, on_expired: Callable[[], object]) -> None:
         self._waiters = waiters
         self._on_expired = on_expired
         self._timer: Timer | None = None
+        self._timeout_ms = 0
         #: When it is due (ms since 1970); None: it does not run.
         self.due_ms: int | None = None
 
@@ -30,6 +31,7 @@ class Deadline:
 
         :param timeout_ms: until it is due, from now on (ms)
         """
+        self._timeout_ms = timeout_ms
         self.due_ms = due_ms = self._waiters.now_ms() + timeout_ms
         timer = self._timer
         if timer is not None and timer.fn is not None:
@@ -38,12 +40,26 @@ class Deadline:
             timer.cancel()
         self._timer = self._waiters.at(due_ms, self._look)
 
-    def cancel(self) -> None:
-        """Stop it; `put_off` begins anew."""
-        self.due_ms = None
+    def suspend(self) -> None:
+        """Call nothing until `renew` or `resume`: the broker that keeps the time is away."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def renew(self) -> None:
+        """Begin again with the whole timeout, if it runs."""
+        if self.due_ms is not None:
+            self.put_off(self._timeout_ms)
+
+    def resume(self) -> None:
+        """Go on after `suspend`: what was due meanwhile is due now."""
+        if self._timer is None:
+            self._look()
+
+    def cancel(self) -> None:
+        """Stop it; `put_off` begins anew."""
+        self.due_ms = None
+        self.suspend()
 
     def _look(self) -> None:
         self._timer = None

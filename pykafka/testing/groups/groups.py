@@ -22,6 +22,7 @@ from pykafka.testing.groups.settings import GroupSettings
 
 if TYPE_CHECKING:
     from pykafka.testing.groups.commit import Commit
+    from pykafka.testing.groups.deadline import Deadline
     from pykafka.testing.offsets import Offsets
     from pykafka.testing.topics import Topic
     from pykafka.testing.waiters import Waiters
@@ -56,6 +57,10 @@ class Group(Protocol):
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Raise the error that refuses to report offsets, if one does."""
+
+    def deadlines(self) -> Iterator[Deadline]:
+        """Yield the sessions of members, and what else ends by itself."""
+        ...
 
     def close(self) -> None:
         """End all timers: the group is deleted, or becomes one of another protocol."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pykafka.testing.behaviour import GroupPath
 
 
@@ -9,6 +11,8 @@ class GroupSettings:
     """Brokers' configuration of groups, with Kafka's defaults unless a comment gives a reason. Times are in ms."""
 
     def __init__(self) -> None:
+        #: What administrators have set, by group (`Configs.groups`).
+        self.configs: Mapping[str, Mapping[str, str]] = {}
         #: How the release that is played coordinates groups.
         self.path = GroupPath()
         #: How long an empty group waits for more members before its first rebalance ends. Brokers have 3000.
@@ -32,3 +36,8 @@ class GroupSettings:
         self.retention_check_interval_ms = 600_000
         #: The longest metadata of a committed offset (bytes).
         self.offset_metadata_max_bytes = 4096
+
+    def of_group(self, group: str, name: str) -> int:
+        """Return the effective value of a group's setting, such as consumer.session.timeout.ms: its own, or the brokers'."""
+        own = self.configs.get(group, {}).get(name)
+        return int(getattr(self, name.replace(".", "_")) if own is None else own)

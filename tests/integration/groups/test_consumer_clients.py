@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.testing import FakeCluster
 from tests.brokers import KafkaCluster
 from tests.support.foreign import AioKafka, Confluent, Foreign, KafkaPython
+from tests.support.members import Ours, Readers
 from tests.support.topics import create_topic
-from tests.support.waiting import until
 
 pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.matrix,
-    pytest.mark.needs("latest"),
     pytest.mark.timeout(300),
     pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning"),  # kafka-python's
 ]
@@ -29,88 +27,40 @@ CLIENTS: dict[str, list[type[Foreign]]] = {
     "range": [Confluent, KafkaPython, AioKafka],
     "cooperative-sticky": [Confluent, KafkaPython],
 }
+Concurrency = Callable[[], dict[str, Any]]
 
 
-class Ours:
-    """A member of this package, with the face of a foreign one."""
-
-    def __init__(self, client: KafkaClient, group: str, topic: str, strategy: str) -> None:
-        self._handler = client.cluster.handler
-        self.values: list[bytes | None] = []
-        self._stopping = False
-        options: dict[str, Any] = {"assignor": strategy, "heartbeat_interval_ms": 200, "auto_commit": True}
-        self._consumer: Any = client.consumer(topic, group=group, **options)
-        self._worker = self._handler.spawn(self._read)
-
-    @property
-    def share(self) -> set[int]:
-        return {key.partition for key in self._consumer.assignment()}
-
-    def _read(self) -> None:
-        with self._consumer:
-            while not self._stopping:
-                self.values += [record.value for record in self._consumer.poll(500, 0.1)]
-
-    def stop(self) -> None:
-        self._stopping = True
-        assert self._worker.join(30)
-        if self._worker.error is not None:
-            raise self._worker.error
-
-
-def numbered(first: int, count: int) -> Iterator[bytes]:
-    return (b"%d" % number for number in range(first, first + count))
+@pytest.mark.kafka
+@pytest.mark.matrix
+@pytest.mark.needs("latest")
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+@pytest.mark.parametrize("strategy", CLIENTS)
+def test_on_real_brokers(kafka: KafkaCluster, concurrency: Concurrency, strategy: str, first: str) -> None:
+    share_one_group(kafka.hosts, concurrency, strategy, first)
 
 
 @pytest.mark.parametrize("first", ["ours", "theirs"])
 @pytest.mark.parametrize("strategy", CLIENTS)
-def test_members_of_all_clients_share_one_group(
-    client: KafkaClient, kafka: KafkaCluster, strategy: str, first: str
-) -> None:
-    """Each reads on when another one comes and goes; whoever came first leads, and shares out for all."""
-    topic, group = create_topic(client, PARTITIONS), f"g-{uuid.uuid4().hex[:8]}"
-    handler, written = client.cluster.handler, 0
-    members: list[Any] = []
-    left: list[Any] = []
+def test_on_fake_brokers(concurrency: Concurrency, strategy: str, first: str) -> None:
+    with FakeCluster(brokers=3) as cluster:
+        share_one_group(cluster.hosts, concurrency, strategy, first)
 
-    def divided() -> bool:
-        shares = [member.share for member in members]
-        whole = sorted(id_ for share in shares for id_ in share) == list(range(PARTITIONS))
-        return whole and max(map(len, shares)) - min(map(len, shares)) <= 1
 
-    def write() -> None:
-        nonlocal written
-        with client.producer() as producer:
-            for id_, value in enumerate(numbered(written, 80)):
-                producer.produce(topic.name, value, partition=id_ % PARTITIONS)
-        written += 80
+def share_one_group(hosts: str, concurrency: Concurrency, strategy: str, first: str) -> None:
+    """Check that each reads on when another one comes and goes; whoever came first leads, and assigns for all."""
+    with KafkaClient(hosts, **concurrency()) as client, contextlib.ExitStack() as stack:
+        topic, group = create_topic(client, PARTITIONS).name, f"g-{uuid.uuid4().hex[:8]}"
+        readers = Readers(client, topic, PARTITIONS, stack)
 
-    def all_read() -> bool:
-        return {value for one in (*members, *left) for value in one.values} == set(numbered(0, written))
+        def join_ours() -> None:
+            readers.join(Ours(client, group, topic, assignor=strategy, heartbeat_interval_ms=200, auto_commit=True))
 
-    with contextlib.ExitStack() as stack:
-
-        def join(member: Any) -> None:
-            stack.callback(member.stop)
-            members.append(member)
-            until(handler, divided, 60)
-            write()
-            until(handler, all_read, 60)
-
-        def ours() -> Ours:
-            return Ours(client, group, topic.name, strategy)
-
-        kinds = CLIENTS[strategy]
         if first == "ours":
-            join(ours())
-        for kind in kinds:
-            join(kind(kafka.hosts, group, topic.name, strategy))
+            join_ours()
+        for kind in CLIENTS[strategy]:
+            readers.join(kind(hosts, group, topic, strategy))
         if first == "theirs":
-            join(ours())
-        join(ours())
-        while len(members) > 1:  # whoever leads goes first
-            left.append(members.pop(0))
-            left[-1].stop()
-            until(handler, divided, 60)
-            write()
-            until(handler, all_read, 60)
+            join_ours()
+        join_ours()
+        while len(readers.members) > 1:  # whoever leads goes first
+            readers.leave()

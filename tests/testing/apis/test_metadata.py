@@ -122,19 +122,17 @@ def test_authorized_operations(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("keeps", [True, False])
-def test_a_leader_that_is_down(version: int, keeps: bool) -> None:
+def test_a_leader_that_is_down(version: int) -> None:
     brokers = Brokers(2)
-    brokers.state.keeps_leaders = keeps
     brokers.state.nodes[1].is_up = False
     found = asked(brokers, version, "orders")
     assert [node.node_id for node in found.brokers] == [2]
     assert found.controller_id == (2 if version else -1)
     (part,) = found.topics[0].partitions
     assert part.error_code == LeaderNotAvailable.ERROR_CODE
-    assert part.leader_id == (1 if keeps else -1)
+    assert part.leader_id == -1
     assert part.offline_replicas == ([1] if version >= 5 else [])
-    brokers.state.elect_leaders()
+    brokers.state.replicas.on_stop(1)
     (part,) = asked(brokers, version, "orders").topics[0].partitions
     assert part.error_code == (ReplicaNotAvailable.ERROR_CODE if version == 0 else 0)
     assert (part.leader_id, part.leader_epoch) == (2, 1 if version >= 7 else -1)
@@ -146,8 +144,8 @@ def test_no_leader_without_a_replica_in_sync() -> None:
     brokers = Brokers(2)
     brokers.partition.isr = [1]
     brokers.state.nodes[1].is_up = False
-    brokers.state.elect_leaders()
+    brokers.state.replicas.on_stop(1)
     assert (brokers.partition.leader, brokers.partition.isr) == (-1, [1])
     brokers.state.nodes[1].is_up = True
-    brokers.state.elect_leaders()
+    brokers.state.replicas.on_start(1)
     assert (brokers.partition.leader, brokers.partition.leader_epoch) == (1, 2)

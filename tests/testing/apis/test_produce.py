@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 
 from pykafka.exceptions import (
     InvalidMessageError,
@@ -19,6 +21,7 @@ from pykafka.exceptions import (
     NotLeaderForPartition,
     OutOfOrderSequenceNumber,
     RequestTimedOut,
+    UnknownError,
     UnknownProducerId,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -345,3 +348,49 @@ def test_transactional_batches_ask_the_transactions() -> None:
     # The third one was written already.
     assert asked == [(brokers.partition, "billing", 9, 0, 12)] * 2
     assert brokers.partition.log.open_transactions == {9: 0}
+
+
+def with_records(codec: int, change: Callable[[bytes], bytes]) -> bytes:
+    """Return a batch whose checksum is right, and whose records are changed before they are compressed."""
+    head, records = bytearray(batch("one", "two", "three")[:61]), change(batch("one", "two", "three")[61:])
+    head[22] |= codec
+    return sealed(bytes(head) + bytes(compress(codec, records) if codec else records))
+
+
+def sealed(data: bytes) -> bytes:
+    """Return a batch with its size and its checksum."""
+    body = data[21:]
+    return data[:8] + (len(data) - 12).to_bytes(4, "big") + data[12:17] + crc32c(body).to_bytes(4, "big") + body
+
+
+def first(records: bytes) -> int:
+    """Return the size of the first record."""
+    return (records[0] >> 1) + 1
+
+
+@pytest.mark.parametrize("codec", range(5))
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda records: records[first(records) :],
+        lambda records: records + records[: first(records)],
+        lambda records: records + b"\0\1\2",
+        lambda records: records[:-3],
+        lambda records: records[:4] + b"\x7e" + records[5:],
+        lambda _: b"",
+    ],
+    ids=["one record less", "one more", "bytes behind them", "cut off", "a key that is too long", "none"],
+)
+def test_records_that_are_not_what_their_batch_says(codec: int, change: Callable[[bytes], bytes]) -> None:
+    """The codes are those of Kafka 4.3.1, asked the same."""
+    brokers = Brokers()
+    assert brokers.produce(with_records(codec, lambda records: records)).error_code == 0
+    assert brokers.produce(with_records(codec, change)).error_code == InvalidRecord.ERROR_CODE
+    assert brokers.partition.log.end == 3
+
+
+@pytest.mark.parametrize("codec", range(1, 5))
+def test_records_that_cannot_be_decompressed(codec: int) -> None:
+    brokers = Brokers()
+    data = with_records(codec, lambda records: records)
+    assert brokers.produce(sealed(data[:61] + b"\xff" * (len(data) - 61))).error_code == UnknownError.ERROR_CODE
