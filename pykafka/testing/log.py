@@ -210,6 +210,13 @@ class PartitionLog:
             if transaction.first_offset < below
         ]
 
+    def is_aborted(self, batch: StoredBatch) -> bool:
+        """Return whether a batch is of a transaction that was aborted."""
+        return batch.is_transactional and any(
+            producer_id == batch.producer_id
+            for producer_id, first in self.aborted(batch.base_offset, batch.next_offset)
+        )
+
     def begin_epoch(self, epoch: int) -> None:
         """Note that a leader's epoch begins at the end of the log, unless it has begun."""
         if not self.epochs or self.epochs[-1][0] < epoch:
@@ -292,14 +299,7 @@ class PartitionLog:
 
         :param tombstones: whether records without a value stay, as they do for delete.retention.ms
         """
-
-        def is_aborted(batch: StoredBatch) -> bool:
-            return batch.is_transactional and any(
-                producer_id == batch.producer_id
-                for producer_id, first in self.aborted(batch.base_offset, batch.next_offset)
-            )
-
-        batches, end = compacted(self.batches, self.last_stable, is_aborted, tombstones), self.end
+        batches, end = compacted(self.batches, self.last_stable, self.is_aborted, tombstones), self.end
         self.batches, self._ends = [], []
         self._store(batches)
         self.end = end
