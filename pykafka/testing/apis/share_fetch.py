@@ -39,6 +39,8 @@ def share_fetch(call: Call, request: wire.ShareFetchRequest) -> wire.ShareFetchR
         ):
             raise InvalidRequest("A fetch that renews locks has no room for records.")
         session = _sessions(call).for_fetch(request, call.session)
+        if session is not None and call.state.groups.settings.path.fails_strange_shares:
+            _check_topics(call, session)
     except ProtocolClientError as error:
         return wire.ShareFetchResponse(error_code=error.ERROR_CODE, error_message=message_of(error))
     done = _acknowledge(call, request)
@@ -84,6 +86,11 @@ def share_acknowledge(call: Call, request: wire.ShareAcknowledgeRequest) -> wire
         responses=list(topics.values()),
         node_endpoints=_endpoints(call, leaders),
     )
+
+
+def _check_topics(call: Call, session: ShareSession) -> None:
+    if any(topic not in call.state.topic_ids for topic, _ in session.is_new):
+        raise UnknownError
 
 
 def _sessions(call: Call) -> ShareSessions:
