@@ -226,9 +226,11 @@ def simple_assignment(
     sharing = -(-len(wanted) // max(len(keys), 1))
     used: Counter[Key] = Counter()
     shares: dict[str, set[Key]] = {}
+    quota, longer = divmod(sharing * len(keys), max(len(wanted), 1))
     for member, wants in wanted.items():
-        quota = -(-sharing * len(wants) // len(wanted))
-        kept = sorted(key for key in before.get(member, ()) if key in wants and used[key] < sharing)[:quota]
+        kept = sorted(key for key in before.get(member, ()) if key in wants and used[key] < sharing)
+        kept = kept[: quota + (longer > 0)]
+        longer -= len(kept) > quota
         shares[member] = set(kept)
         used.update(kept)
     for _ in range(sharing):

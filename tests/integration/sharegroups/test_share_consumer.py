@@ -1,4 +1,4 @@
-"""`client.share_consumer(...)` on real and fake brokers: acknowledgements of each kind, locks, members that share partitions."""
+"""`client.share_consumer(...)` on real and fake brokers: each kind of acknowledgement, locks, members that share partitions."""
 
 from __future__ import annotations
 
