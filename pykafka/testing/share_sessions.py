@@ -1,4 +1,4 @@
-"""`ShareSessions`: the share sessions of one broker (KIP-932): which partitions a member reads there, from request to request."""
+"""`ShareSessions`: what one broker remembers of members of share groups, from request to request (KIP-932)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ShareSessions:
             raise InvalidRequest("The first fetch of a share session cannot acknowledge.")
         session = self._by_member[key] = ShareSession()
         session.update(request)
-        connection.on_closed.append(lambda: self._by_member.get(key) is session and self.end(*key))
+        connection.on_closed.append(lambda: self.end(*key, session))
         return session
 
     def for_acknowledgement(self, request: wire.ShareAcknowledgeRequest) -> None:
@@ -105,10 +105,11 @@ class ShareSessions:
             raise InvalidShareSessionEpoch(f"The epoch of the share session is {session.epoch}.")
         return session
 
-    def end(self, group: str, member_id: str) -> None:
-        """End a session."""
-        self._by_member.pop((group, member_id), None)
-        self._release(group, member_id)
+    def end(self, group: str, member_id: str, session: ShareSession | None = None) -> None:
+        """End the session of a member, unless it has another one by now than the given one."""
+        if session in (None, self._by_member.get((group, member_id))):
+            self._by_member.pop((group, member_id), None)
+            self._release(group, member_id)
 
 
 def _key(request: wire.ShareFetchRequest | wire.ShareAcknowledgeRequest) -> tuple[str, str]:

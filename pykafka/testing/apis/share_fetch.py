@@ -18,7 +18,7 @@ from pykafka.testing.apis.coordinators import message_of
 from pykafka.testing.apis.share_groups import check_on
 from pykafka.testing.call import Call, api
 from pykafka.testing.groups.consumer_member import Key
-from pykafka.testing.groups.share_partitions import Limits, SharePartition
+from pykafka.testing.groups.share_partitions import SharePartition
 from pykafka.testing.share_sessions import FINAL, ShareSession, ShareSessions
 from pykafka.testing.state import ClusterState, Node
 
@@ -26,7 +26,6 @@ _Fetched = wire.ShareFetchResponse.Topic
 _Acknowledged = wire.ShareAcknowledgeResponse.Topic
 _Error = tuple[int, str]
 _NO_ERROR: _Error = 0, ""
-_STRICT = 1
 
 
 @api(wire.ShareFetchRequest)
@@ -39,8 +38,9 @@ def share_fetch(call: Call, request: wire.ShareFetchRequest) -> wire.ShareFetchR
         ):
             raise InvalidRequest("A fetch that renews locks has no room for records.")
         session = _sessions(call).for_fetch(request, call.session)
-        if session is not None and call.state.groups.settings.path.fails_strange_shares:
-            _check_topics(call, session)
+        topics = call.state.topic_ids if call.state.groups.settings.path.fails_strange_shares else None
+        if session is not None and topics is not None and any(topic not in topics for topic, _ in session.is_new):
+            raise UnknownError
     except ProtocolClientError as error:
         return wire.ShareFetchResponse(error_code=error.ERROR_CODE, error_message=message_of(error))
     done = _acknowledge(call, request)
@@ -52,12 +52,12 @@ def share_fetch(call: Call, request: wire.ShareFetchRequest) -> wire.ShareFetchR
     for key, (code, text) in done.items():
         row = rows.setdefault(key, _Fetched.Partition(partition_index=key[1], records=b""))
         row.acknowledge_error_code, row.acknowledge_error_message = code, text or None
-    topics: dict[Any, _Fetched] = {}
+    fetched: dict[Any, _Fetched] = {}
     for (topic, _), row in rows.items():
-        topics.setdefault(topic, _Fetched(topic_id=topic)).partitions.append(row)
+        fetched.setdefault(topic, _Fetched(topic_id=topic)).partitions.append(row)
     return wire.ShareFetchResponse(
         acquisition_lock_timeout_ms=_lock_ms(call, request),
-        responses=list(topics.values()),
+        responses=list(fetched.values()),
         node_endpoints=_endpoints(call, [row.current_leader for row in rows.values() if row.error_code]),
     )
 
@@ -86,11 +86,6 @@ def share_acknowledge(call: Call, request: wire.ShareAcknowledgeRequest) -> wire
         responses=list(topics.values()),
         node_endpoints=_endpoints(call, leaders),
     )
-
-
-def _check_topics(call: Call, session: ShareSession) -> None:
-    if any(topic not in call.state.topic_ids for topic, _ in session.is_new):
-        raise UnknownError
 
 
 def _sessions(call: Call) -> ShareSessions:
@@ -175,8 +170,7 @@ def _acquire(call: Call, request: wire.ShareFetchRequest, session: ShareSession)
     left = request.max_records
     ready = [(key, share) for key, share in found.items() if share.available()]
     for key, share in ready:
-        limits = Limits(left, request.batch_size, request.share_acquire_mode == _STRICT)
-        batches, ranges = share.acquire(request.member_id or "", request.max_bytes // len(ready), limits)
+        batches, ranges = share.acquire(request, request.max_bytes // len(ready), left)
         left -= sum(last - first + 1 for first, last, _ in ranges)
         if ranges:
             row = rows[key] = _Fetched.Partition(partition_index=key[1], records=[one.data for one in batches])

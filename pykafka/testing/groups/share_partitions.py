@@ -1,23 +1,26 @@
-"""`SharePartition`: which records of a partition the members of a share group have acquired, and what became of them (KIP-932)."""
+"""`SharePartition`: the records of a partition that a share group has acquired, and what became of them (KIP-932)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from pykafka.exceptions import InvalidRecordState, InvalidRequest
 
 if TYPE_CHECKING:
-    from pykafka.protocol.wire.share_groups import AcknowledgementBatch
+    from pykafka.protocol.wire.share_groups import AcknowledgementBatch, ShareFetchRequest
     from pykafka.testing.batches import StoredBatch
     from pykafka.testing.groups.consumer_member import Key
     from pykafka.testing.topics import Partition
     from pykafka.testing.waiters import Waiters
 
 _RELEASE, _RENEW = 2, 4
+#: The mode of acquiring that takes no more than max_records (KIP-1206); in the other one whole batches may exceed it.
+_STRICT = 1
 _DURATION: Final = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?")
 
 
@@ -31,8 +34,8 @@ class State(Enum):
     ARCHIVED = "archived"
 
 
-#: By the numbers of the protocol: gap, accept, release, reject.
-_OUTCOMES: Final = (State.ARCHIVED, State.ACKNOWLEDGED, State.AVAILABLE, State.ARCHIVED)
+#: By the numbers of the protocol: gap, accept, reject.
+_OUTCOMES: Final = {0: State.ARCHIVED, 1: State.ACKNOWLEDGED, 3: State.ARCHIVED}
 _DONE: Final = (State.ACKNOWLEDGED, State.ARCHIVED)
 
 
@@ -64,19 +67,6 @@ class InFlightRecord:
         self.member_id = ""
         #: The end of its lock (ms since 1970), if it is acquired.
         self.locked_until_ms = 0
-
-
-class Limits(NamedTuple):
-    """How many records one fetch acquires.
-
-    :param records: the most of them; whole batches may exceed it, unless `is_strict`
-    :param batch_size: of the ranges that are acquired: the least, if there are more records
-    :param is_strict: whether no more than `records` are acquired (KIP-1206)
-    """
-
-    records: int
-    batch_size: int
-    is_strict: bool
 
 
 class SharePartition:
@@ -176,26 +166,27 @@ class SharePartition:
         return self._partition.log.available(offset, self.readable_below)
 
     def acquire(
-        self, member_id: str, max_bytes: int, limits: Limits
+        self, request: ShareFetchRequest, max_bytes: int, most: int
     ) -> tuple[list[StoredBatch], list[tuple[int, int, int]]]:
         """Acquire records for a member; return their batches, and ranges of offsets with their delivery count.
 
-        :param member_id: whose lock they get
+        :param request: by which the member asks
         :param max_bytes: how much (bytes), of whole batches one at least
-        :param limits: how many
+        :param most: how many records
         """
-        if limits.records <= 0 or not self.available():
+        if most <= 0 or not self.available():
             return [], []
         offset = self.next_offset
         batches = self._partition.log.select(offset, max_bytes, self.readable_below)
         self._archive_gap(offset, batches[0].base_offset)
-        taken = self._again(limits, batches[-1].next_offset)
-        if len(taken) < limits.records and batches[-1].next_offset > self.end and not self._is_throttled(taken):
-            taken += self._more(limits, batches, len(taken))
+        is_strict = request.share_acquire_mode == _STRICT
+        taken, is_throttled = self._again(most, batches[-1].next_offset, is_strict)
+        if not is_throttled and batches[-1].next_offset > self.end:
+            taken += self._more(min(most - len(taken), self._room()), request.batch_size, batches, is_strict)
         until_ms = self._waiters.now_ms() + self.lock_ms
         for at in taken:
             record = self.records[at - self.start]
-            record.state, record.member_id, record.locked_until_ms = State.ACQUIRED, member_id, until_ms
+            record.state, record.member_id, record.locked_until_ms = State.ACQUIRED, request.member_id or "", until_ms
             record.delivery_count += 1
         if self._setting("share.isolation.level") == "read_committed":
             taken = [at for at in taken if not self._is_aborted(at, batches)]
@@ -220,48 +211,38 @@ class SharePartition:
             self.records.append(InFlightRecord(AcquiredBatch(1)))
             self.records[-1].state = State.ARCHIVED
 
-    def _again(self, limits: Limits, below: int) -> list[int]:
-        """Return offsets that were released. Who was delivered often comes in half of a batch, at last alone."""
+    def _again(self, most: int, below: int, is_strict: bool) -> tuple[list[int], bool]:
+        """Return offsets that were released, and whether they were delivered often: half of a batch, at last one alone."""
+        released: dict[AcquiredBatch, list[int]] = {}
+        for at, record in enumerate(self.records[: max(below - self.start, 0)], self.start):
+            if record.state is State.AVAILABLE:
+                released.setdefault(record.batch, []).append(at)
         taken: list[int] = []
-        most = int(self._setting("share.delivery.count.limit"))
-        for batch, offsets in self._released(below):
-            left = limits.records - len(taken)
+        limit = int(self._setting("share.delivery.count.limit"))
+        for batch, offsets in released.items():
+            left = most - len(taken)
             if left <= 0:
                 break
             counts = [self.records[at - self.start].delivery_count for at in offsets]
-            if max(counts) >= max(2, -(-most // 2)):
+            if max(counts) >= max(2, -(-limit // 2)):
                 batch.is_split = True
-                last = next((number for number, count in enumerate(counts) if count >= most - 1), len(counts))
-                room = min(left, max(batch.size // 2, 1), last or (0 if taken else 1))
-                return taken + offsets[:room]
-            if batch.is_split or len(offsets) < batch.size or (limits.is_strict and left < batch.size):
-                batch.is_split = True
-                offsets = offsets[:left]
-            taken += offsets
-        return taken
+                last = next((number for number, count in enumerate(counts) if count >= limit - 1), len(counts))
+                return taken + offsets[: min(left, max(batch.size // 2, 1), last or (0 if taken else 1))], True
+            batch.is_split |= len(offsets) < batch.size or (is_strict and left < batch.size)
+            taken += offsets[:left] if batch.is_split else offsets
+        return taken, False
 
-    def _released(self, below: int) -> Iterator[tuple[AcquiredBatch, list[int]]]:
-        found: dict[AcquiredBatch, list[int]] = {}
-        for at, record in enumerate(self.records[: max(below - self.start, 0)], self.start):
-            if record.state is State.AVAILABLE:
-                found.setdefault(record.batch, []).append(at)
-        yield from found.items()
-
-    def _is_throttled(self, taken: list[int]) -> bool:
-        most = int(self._setting("share.delivery.count.limit"))
-        return any(self.records[at - self.start].delivery_count >= max(2, -(-most // 2)) for at in taken)
-
-    def _more(self, limits: Limits, batches: Sequence[StoredBatch], taken: int) -> list[int]:
+    def _more(self, most: int, batch_size: int, batches: Sequence[StoredBatch], is_strict: bool) -> list[int]:
         """Return offsets that are acquired for the first time."""
-        count, first = min(limits.records - taken, self._room()), self.end
-        if count <= 0:
+        first = self.end
+        wanted = [one for one in batches if one.next_offset > first and one.base_offset < first + most]
+        if most <= 0 or not wanted:
             return []
-        wanted = [one for one in batches if one.next_offset > first and one.base_offset < first + count]
-        end = min(first + count, batches[-1].next_offset) if limits.is_strict else wanted[-1].next_offset
+        end = min(first + most, wanted[-1].next_offset) if is_strict else wanted[-1].next_offset
         begins = first
         for one in wanted:
             behind = min(one.next_offset, end)
-            if behind == end or behind - begins >= limits.batch_size:
+            if behind == end or behind - begins >= batch_size:
                 batch = AcquiredBatch(behind - begins)
                 self.records += [InFlightRecord(batch) for _ in range(begins, behind)]
                 begins = behind
@@ -275,17 +256,12 @@ class SharePartition:
         return True
 
     def _ranges(self, offsets: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-        first = before = offsets[0]
-        for at in (*offsets[1:], -1):
-            one, other = self.records[before - self.start], self.records[at - self.start] if at >= 0 else None
-            if (
-                at != before + 1
-                or other is None
-                or (one.batch, one.delivery_count) != (other.batch, other.delivery_count)
-            ):
-                yield first, before, one.delivery_count
-                first = at
-            before = at
+        rows = [(at, self.records[at - self.start]) for at in offsets]
+        for (_, _, count), group in groupby(
+            enumerate(rows), lambda row: (row[1][0] - row[0], row[1][1].batch, row[1][1].delivery_count)
+        ):
+            members = [at for _, (at, _) in group]
+            yield members[0], members[-1], count
 
     # -- what becomes of them --
 
@@ -308,7 +284,7 @@ class SharePartition:
             if not all(0 <= type_ <= (_RENEW if renews else _RENEW - 1) for type_ in types):
                 raise InvalidRequest(f"There is no type {max(types)} of an acknowledgement.")
             before = last
-            if last >= self.start and last >= self.end:
+            if last >= self.end:
                 raise InvalidRequest("The last offset in the batch was never acquired.")
             for at in range(max(first, self.start), last + 1):
                 record = self.records[at - self.start]
@@ -319,10 +295,11 @@ class SharePartition:
         self._apply(changes)
 
     def _apply(self, changes: list[tuple[InFlightRecord, int]]) -> None:
-        may_renew = self._setting("share.renew.acknowledge.enable") == "true"
-        if not may_renew and any(type_ == _RENEW for _, type_ in changes):
-            raise InvalidRecordState("Renewal of locks is disabled for the group.")
         until_ms = self._waiters.now_ms() + self.lock_ms
+        if any(type_ == _RENEW for _, type_ in changes):
+            if self._setting("share.renew.acknowledge.enable") != "true":
+                raise InvalidRecordState("Renewal of locks is disabled for the group.")
+            self._waiters.at(until_ms, self._time_out)
         for record, type_ in changes:
             if type_ == _RENEW:
                 record.locked_until_ms = until_ms
@@ -330,8 +307,6 @@ class SharePartition:
                 self._free(record)
             else:
                 record.state = _OUTCOMES[type_]
-        if any(type_ == _RENEW for _, type_ in changes):
-            self._waiters.at(until_ms, self._time_out)
         if changes:
             self._settle()
 

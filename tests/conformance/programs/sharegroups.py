@@ -226,11 +226,9 @@ def share_members(speaker: Speaker) -> None:
     speaker.say("join as a classic member, empty", joins)
     listed(speaker, group, types_filter=["share"], states_filter=["Stable"])
     listed(speaker, group, types_filter=["share"], states_filter=["Empty"])
-    for request in (
-        wire.OffsetFetchRequest(groups=[wire.OffsetFetchRequest.Group(group_id=group, topics=None)]),
-        wire.OffsetDeleteRequest(group_id=group, topics=[]),
-    ):
-        speaker.say("offsets", request)
+    committed = wire.OffsetFetchRequest(groups=[wire.OffsetFetchRequest.Group(group_id=group, topics=None)])
+    speaker.say("offsets", committed)
+    speaker.say("offsets", wire.OffsetDeleteRequest(group_id=group, topics=[]))
     commit = commit_request(speaker, 9, group, 1)
     speaker.say("commit", commit, 9)
     speaker.say("delete", wire.DeleteGroupsRequest(groups_names=[group]))
