@@ -9,7 +9,6 @@ from pykafka.exceptions import InvalidRequest, InvalidShareSessionEpoch, ShareSe
 
 if TYPE_CHECKING:
     from pykafka.protocol import wire
-    from pykafka.testing.call import Session
     from pykafka.testing.groups.consumer_member import Key
 
 INITIAL, FINAL = 0, -1
@@ -59,11 +58,11 @@ class ShareSessions:
         self._release = release
         self._by_member: dict[tuple[str, str], ShareSession] = {}
 
-    def for_fetch(self, request: wire.ShareFetchRequest, connection: Session) -> ShareSession | None:
+    def for_fetch(self, request: wire.ShareFetchRequest, on_closed: list[Callable[[], object]]) -> ShareSession | None:
         """Return the session that a fetch begins or continues; None if it ends one.
 
         :param request: the fetch
-        :param connection: ends the session with its own end
+        :param on_closed: of its connection, whose end ends the session
         :raises InvalidRequest: it acknowledges before it has acquired, or names no member
         :raises ShareSessionNotFound: it has to begin one
         :raises InvalidShareSessionEpoch: its epoch is not the next one
@@ -80,7 +79,7 @@ class ShareSessions:
             raise InvalidRequest("The first fetch of a share session cannot acknowledge.")
         session = self._by_member[key] = ShareSession()
         session.update(request)
-        connection.on_closed.append(lambda: self.end(*key, session))
+        on_closed.append(lambda: self.end(*key, session))
         return session
 
     def for_acknowledgement(self, request: wire.ShareAcknowledgeRequest) -> None:

@@ -86,7 +86,9 @@ def counts_of(row: Any) -> dict[int, int]:
 def cluster() -> DirectCluster:
     made = DirectCluster({"orders": 1}, nodes=2)
     made.state.configs.groups["g"] = {"share.auto.offset.reset": "earliest"}
-    made.state.topics["orders"].configs["message.timestamp.after.max.ms"] = str(2**62)  # the cluster's clock stands still
+    made.state.topics["orders"].configs["message.timestamp.after.max.ms"] = str(
+        2**62
+    )  # the cluster's clock stands still
     for value in (b"a", b"b", b"c"):
         made.ask(produce("orders", value), 11)
     return made

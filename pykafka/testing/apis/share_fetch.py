@@ -37,7 +37,7 @@ def share_fetch(call: Call, request: wire.ShareFetchRequest) -> wire.ShareFetchR
             (request.max_wait_ms, request.min_bytes, request.max_bytes, request.max_records)
         ):
             raise InvalidRequest("A fetch that renews locks has no room for records.")
-        session = _sessions(call).for_fetch(request, call.session)
+        session = _sessions(call).for_fetch(request, call.session.on_closed)
         topics = call.state.topic_ids if call.state.groups.settings.path.fails_strange_shares else None
         if session is not None and topics is not None and any(topic not in topics for topic, _ in session.is_new):
             raise UnknownError

@@ -102,7 +102,7 @@ class ShareGroup:
         raise GroupIdNotFound(f"Group {self.name} is not a consumer group.")
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Let anyone ask for committed offsets: there are none."""
+        """Allow all requests for committed offsets: there are none."""
 
     def close(self) -> None:
         """End all timers: the group is deleted."""

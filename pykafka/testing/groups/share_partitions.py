@@ -25,7 +25,7 @@ _DURATION: Final = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M
 
 
 class State(Enum):
-    """What has become of a record."""
+    """The state of a record."""
 
     AVAILABLE = "available"
     ACQUIRED = "acquired"

@@ -12,11 +12,18 @@ from pykafka.testing import FakeCluster
 from tests.brokers import KafkaCluster
 
 
-@pytest.fixture(params=[pytest.param("real", marks=pytest.mark.kafka), "fake"])
-def brokers(request: pytest.FixtureRequest) -> Iterator[KafkaCluster | FakeCluster]:
+@pytest.fixture(scope="session", params=[pytest.param("real", marks=pytest.mark.kafka), "fake"])
+def real(request: pytest.FixtureRequest) -> KafkaCluster | None:
+    """Return the shared real broker, and then None: for a fake one."""
+    kafka: KafkaCluster | None = request.getfixturevalue("kafka") if request.param == "real" else None
+    return kafka
+
+
+@pytest.fixture
+def brokers(real: KafkaCluster | None) -> Iterator[KafkaCluster | FakeCluster]:
     """Yield the shared real broker, and a fake one."""
-    if request.param == "real":
-        yield request.getfixturevalue("kafka")
+    if real is not None:
+        yield real
         return
     with FakeCluster(1) as cluster:
         yield cluster
