@@ -7,6 +7,8 @@ from uuid import UUID
 
 import pytest
 
+from pykafka import KafkaClient
+from pykafka.admin import ConfigResource, ConfigType
 from pykafka.exceptions import (
     GroupMaxSizeReached,
     InvalidRecordState,
@@ -18,9 +20,10 @@ from pykafka.exceptions import (
 from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
 from pykafka.protocol.wire.share_groups import AcknowledgementBatch
+from pykafka.sharegroups.acquired_records import Acknowledged
 from pykafka.testing import FakeCluster
 from pykafka.testing.groups.share_group import simple_assignment
-from tests.testing.connection import connected, produce
+from tests.testing.connection import connected, handler, produce
 from tests.testing.direct import DirectCluster
 
 ACCEPT, RELEASE, RENEW = 1, 2, 4
@@ -215,6 +218,42 @@ def test_a_session_ends_with_its_connection() -> None:
             assert counts_of(other.ask(request).responses[0].partitions[0]) == {0: 2}
             answer = other.ask(fetch_request("a", topic, 1))
             assert answer.error_code == ShareSessionNotFound.ERROR_CODE
+
+
+@pytest.mark.parametrize("trouble", ["leader", "coordinator", "hang_up", "stop", "ShareFetch", "ShareAcknowledge"])
+def test_a_share_consumer_accepts_all_in_spite_of_trouble(trouble: str) -> None:
+    accepted: set[int] = set()
+
+    def note(done: Acknowledged) -> None:
+        accepted.update(() if done.error else done.offsets)
+
+    with FakeCluster(3) as cluster, KafkaClient(cluster.hosts) as client:
+        cluster.create_topic("orders", 1, 3)
+        client.admin.alter_configs({ConfigResource(ConfigType.GROUP, "g"): {"share.auto.offset.reset": "earliest"}})
+        with client.producer() as producer:
+            for value in (b"a", b"b"):
+                producer.produce("orders", value).get(10)
+        with client.share_consumer("orders", group="g", acknowledgement="explicit", on_acknowledge=note) as consumer:
+            records = consumer.poll(timeout=10)
+            assert len(records) == 2
+            leader = cluster.leader("orders", 0)
+            assert leader is not None
+            if trouble == "leader":
+                cluster.set_leader("orders", 0, leader % 3 + 1)
+            elif trouble == "coordinator":
+                for broker in (1, 2, 3):
+                    cluster.set_coordinator("g", broker)
+            elif trouble in ("hang_up", "stop"):
+                getattr(cluster, trouble)(leader)
+            else:
+                cluster.fail(trouble, "SHARE_SESSION_NOT_FOUND")
+            deadline = handler.now() + 20
+            while accepted != {0, 1} and handler.now() < deadline:
+                for record in records:
+                    consumer.accept(record)
+                consumer.commit(5)
+                records = consumer.poll(timeout=0.2)
+            assert accepted == {0, 1}
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 3, 8])

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of share consumers: the same tests on real brokers and on a fake one."""
+"""The client of the tests of share consumers: on real brokers and on a fake one."""
 
 from __future__ import annotations
 
@@ -10,23 +10,6 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.testing import FakeCluster
 from tests.brokers import KafkaCluster
-
-
-@pytest.fixture(scope="session", params=[pytest.param("real", marks=pytest.mark.kafka), "fake"])
-def real(request: pytest.FixtureRequest) -> KafkaCluster | None:
-    """Return the shared real broker, and then None: for a fake one."""
-    kafka: KafkaCluster | None = request.getfixturevalue("kafka") if request.param == "real" else None
-    return kafka
-
-
-@pytest.fixture
-def brokers(real: KafkaCluster | None) -> Iterator[KafkaCluster | FakeCluster]:
-    """Yield the shared real broker, and a fake one."""
-    if real is not None:
-        yield real
-        return
-    with FakeCluster(1) as cluster:
-        yield cluster
 
 
 @pytest.fixture
