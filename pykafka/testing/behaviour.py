@@ -41,6 +41,7 @@ class GroupPath(NamedTuple):
     :param checks_partitions: whether an offset is refused whose partition is not there
     :param refuses_strange_fetch: whether offsets of partitions that are not there are an error, as in 0.8
     :param next_generation: whether the consumer protocol (KIP-848) is on
+    :param fails_strange_shares: whether a ShareFetch of a topic that is not there fails as a whole, as in 4.3
     """
 
     waits_for_sync: bool = False
@@ -52,6 +53,7 @@ class GroupPath(NamedTuple):
     checks_partitions: bool = True
     refuses_strange_fetch: bool = False
     next_generation: bool = True
+    fails_strange_shares: bool = False
 
 
 def group_path(numbers: tuple[int, ...]) -> GroupPath:
@@ -69,6 +71,7 @@ def group_path(numbers: tuple[int, ...]) -> GroupPath:
         checks_partitions=numbers >= (2,),
         refuses_strange_fetch=numbers < (0, 9),
         next_generation=numbers >= (4,),
+        fails_strange_shares=numbers < (4, 4),
     )
 
 

@@ -23,6 +23,8 @@ class Session:
     def __init__(self) -> None:
         #: Whether the connection has ended, or shall end.
         self.is_closed = False
+        #: Called once when it ends, with the lock held.
+        self.on_closed: list[Callable[[], object]] = []
 
 
 class Call:

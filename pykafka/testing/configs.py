@@ -175,6 +175,17 @@ class Configs:
             for setting in GROUP_SETTINGS.values()
         ]
 
+    def group_setting(self, group: str, name: str) -> str:
+        """Return the effective value of one setting of a group.
+
+        :param group: the name
+        :param name: of the setting, or of one that brokers alone have, such as group.share.max.size
+        """
+        own = self.groups.get(group, {}).get(name)
+        setting = GROUP_SETTINGS.get(name)
+        names = setting.synonyms if setting is not None and setting.synonyms else (name,)
+        return own or self._of_brokers(names, ALL_BROKERS, {})[0].value or ""
+
     def of_client_metrics(self, name: str) -> list[Entry]:
         """Return all settings of a subscription to clients' metrics."""
         own = self.client_metrics.get(name, {})

@@ -81,6 +81,9 @@ class Peer:
         self.session.is_closed = True
         self.state.waiters.wake(self.session)
         self.stream.close()
+        callbacks, self.session.on_closed = self.session.on_closed, []
+        for callback in callbacks:
+            callback()
 
     def _handle(self, frame: memoryview) -> None:
         """Answer one request."""

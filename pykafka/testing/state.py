@@ -16,6 +16,7 @@ from pykafka.testing.groups.groups import Groups
 from pykafka.testing.offsets import Offsets
 from pykafka.testing.releases import NEWEST
 from pykafka.testing.replicas import Replicas
+from pykafka.testing.share_sessions import ShareSessions
 from pykafka.testing.topics import Partition, Topic
 from pykafka.testing.transactions import Transactions
 from pykafka.testing.waiters import Waiters
@@ -78,8 +79,8 @@ class ClusterState:
         self.offsets = Offsets(self.waiters, self.topics)
         #: What clients of old brokers keep in ZooKeeper.
         self.zookeeper_offsets = Offsets(self.waiters, self.topics)
-        self.groups = Groups(self.waiters, self.topics, self.offsets, self.new_uuid)
         self.configs = Configs()
+        self.groups = Groups(self.waiters, self.topics, self.offsets, self.new_uuid, self.configs.group_setting)
         self.groups.settings.configs = self.configs.groups
         self.features = Features()
         self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
@@ -95,6 +96,8 @@ class ClusterState:
         self.reads_by_rack = False
         #: By node id: the count of its starts, and its fetch sessions since the last one.
         self.fetch_sessions: dict[int, tuple[int, FetchSessions]] = {}
+        #: By node id; a session ends with its connection.
+        self.share_sessions: dict[int, ShareSessions] = {}
         #: What transactions ask for each transactional batch: (partition, transactional id, producer id, producer epoch,
         #: version of Produce) -> error code, 0 if the batch may be written.
         self.check_transactional: Callable[[Partition, str | None, int, int, int], int] = (

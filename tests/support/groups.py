@@ -13,6 +13,7 @@ from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.compat.group_consumer import GroupConsumer
 from pykafka.handlers import Handler
+from pykafka.testing import FakeCluster
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.support.topics import create_topic
@@ -22,7 +23,7 @@ M = TypeVar("M", bound=GroupConsumer)
 
 
 def close_before_the_answer(
-    kafka: KafkaCluster,
+    kafka: KafkaCluster | FakeCluster,
     handler: Handler,
     poll: Callable[[], object],
     close: Callable[[], object],

@@ -19,6 +19,8 @@ from pykafka.testing.groups.classic import ClassicGroup
 from pykafka.testing.groups.consumer_group import ConsumerGroup
 from pykafka.testing.groups.held import Client, Held
 from pykafka.testing.groups.settings import GroupSettings
+from pykafka.testing.groups.share_group import ShareGroup
+from pykafka.testing.groups.share_partitions import SharePartitions
 
 if TYPE_CHECKING:
     from pykafka.testing.groups.commit import Commit
@@ -32,7 +34,7 @@ class Group(Protocol):
     """The face of groups of all protocols."""
 
     name: str
-    #: As ListGroups reports it: "classic", "consumer".
+    #: As ListGroups reports it: "classic", "consumer", "share".
     type: str
     protocol_type: str
     #: Since when it has had no members, if it has none (ms since 1970).
@@ -73,16 +75,25 @@ class Groups:
     :param topics: of the cluster, by name
     :param offsets: of all groups
     :param new_id: makes ids of members
+    :param setting: returns a setting of a group, by the group's name and its own
     """
 
     def __init__(
-        self, waiters: Waiters, topics: dict[str, Topic], offsets: Offsets, new_id: Callable[[], UUID]
+        self,
+        waiters: Waiters,
+        topics: dict[str, Topic],
+        offsets: Offsets,
+        new_id: Callable[[], UUID],
+        setting: Callable[[str, str], str],
     ) -> None:
         self._waiters = waiters
         self._topics = topics
         self._offsets = offsets
         self._new_id = new_id
+        self._setting = setting
         self.settings = GroupSettings()
+        #: What share groups have acquired, and what became of it.
+        self.shares = SharePartitions(waiters, setting)
         self._groups: dict[str, Group] = {}
         self._expires = False
 
@@ -134,7 +145,7 @@ class Groups:
             held = migration.ClassicMembers(group, self._new_id).join(request, client)
             self._downgrade(request.group_id)
             return held
-        if group is not None and not group.is_empty:
+        if group is not None and (isinstance(group, ShareGroup) or not group.is_empty):
             raise InconsistentGroupProtocol(f"group {group.name} has another protocol")
         if request.member_id:
             raise UnknownMemberId(f"there is no group {request.group_id}")
@@ -190,6 +201,38 @@ class Groups:
         if isinstance(group, ConsumerGroup) and migration.may_downgrade(group, self.settings):
             migration.downgrade(group, self._new_classic(name))
 
+    # -- share groups --
+
+    def share(self, name: str) -> ShareGroup:
+        """Return a share group.
+
+        :raises GroupIdNotFound: there is none of that name
+        """
+        group = self._groups.get(name)
+        if not isinstance(group, ShareGroup):
+            raise GroupIdNotFound(f"Group {name} {'not found' if group is None else 'is not a share group'}.")
+        return group
+
+    def share_or_new(self, name: str) -> ShareGroup:
+        """Return a share group, which is made if there is no group of that name."""
+        if name in self._groups:
+            return self.share(name)
+        group = ShareGroup(name, self._waiters, self._topics, lambda setting: self._setting(name, setting))
+        self.put(group)
+        return group
+
+    def share_heartbeat(
+        self, request: wire.ShareGroupHeartbeatRequest, client: Client
+    ) -> wire.ShareGroupHeartbeatResponse:
+        """Take in, keep or let go a member of a share group, and return what it may read."""
+        joins = request.member_epoch == 0
+        group = self.share_or_new(request.group_id) if joins else self.share(request.group_id)
+        answer = group.heartbeat(request, client)
+        by_id = {topic.id: topic for topic in self._topics.values()}
+        for topic_id, index in {key for keys in group.target.values() for key in keys}:
+            self.shares.begin(group.name, (topic_id, index), by_id[topic_id].partitions[index])
+        return answer
+
     # -- offsets --
 
     def check_commit(self, name: str, commit: Commit) -> None:
@@ -206,7 +249,7 @@ class Groups:
     def for_offset_delete(self, name: str) -> Group:
         """Return the group whose offsets shall be deleted, if its members say what they read."""
         group = self._groups.get(name)
-        if group is None:
+        if group is None or isinstance(group, ShareGroup):
             raise GroupIdNotFound(f"Group {name} not found.")
         if not group.is_empty and group.protocol_type != "consumer":
             raise NonEmptyGroup(f"The group {name} is not empty.")
@@ -225,12 +268,13 @@ class Groups:
         group.close()
         del self._groups[group.name]
         self._offsets.delete_group(group.name)
+        self.shares.delete(group.name)
 
     def _expire(self) -> None:
         """Forget old offsets, and empty groups that have none."""
         pending = set(self._offsets.pending_groups())
         for group in self:
-            if group.is_empty:
+            if group.is_empty and not isinstance(group, ShareGroup):
                 self._offsets.expire(group.name, group.empty_since_ms, self.settings.offsets_retention_ms)
                 if not self._offsets.of_group(group.name) and group.name not in pending:
                     self._delete(group)

@@ -68,7 +68,7 @@ class Recorder:
                 f"Kafka {self._state.release.name}, {len(cluster.broker_ids)} brokers; {len(self._state.topics)} topics"
             ]
             lines += [f"broker {node.node_id} is stopped" for node in self._state.nodes.values() if not node.is_up]
-            lines += [f"broker {number} is paused" for number in sorted(cluster._faults.paused)]
+            lines += [f"broker {node.node_id} is paused" for node in self._state.nodes.values() if node.is_paused]
             lines += [f"broker {number} is {ms} ms late" for number, ms in cluster._faults.latencies.items() if ms]
         lines += [f"set up: {fault!r}" for fault in faults if fault.left != 0]
         lines.append(

@@ -2,11 +2,14 @@
 
 from tests.conformance.programs.groups import GROUPS
 from tests.conformance.programs.reading import READING
+from tests.conformance.programs.sharegroups import SHARE_GROUPS
 from tests.conformance.programs.topics import TOPICS
 from tests.conformance.programs.transactions import TRANSACTIONS
 from tests.conformance.programs.writing import WRITING
 
 #: By name.
-PROGRAMS = {program.__name__: program for program in (*TOPICS, *WRITING, *READING, *GROUPS, *TRANSACTIONS)}
+PROGRAMS = {
+    program.__name__: program for program in (*TOPICS, *WRITING, *READING, *GROUPS, *TRANSACTIONS, *SHARE_GROUPS)
+}
 
 __all__ = ["PROGRAMS"]

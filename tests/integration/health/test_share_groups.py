@@ -12,6 +12,7 @@ from pykafka import KafkaClient
 from pykafka.exceptions import GroupAuthorizationFailed, KafkaException
 from pykafka.health import Stalled, Why, wsgi_app
 from pykafka.health import watch as module
+from pykafka.testing import FakeCluster
 from tests.brokers import KafkaCluster
 from tests.integration.sharegroups.test_share_consumer import filled, new_group, taken
 from tests.support.features import KAFKA_VERSION
@@ -20,7 +21,6 @@ from tests.support.loops import Concurrency
 from tests.support.waiting import until
 
 pytestmark = [
-    pytest.mark.kafka,
     pytest.mark.needs("share groups"),
     pytest.mark.on_asyncio,
     pytest.mark.timeout(120),
@@ -36,9 +36,9 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.fixture
-def watchful(kafka: KafkaCluster, concurrency: Concurrency) -> Iterator[KafkaClient]:
+def watchful(brokers: KafkaCluster | FakeCluster, concurrency: Concurrency) -> Iterator[KafkaClient]:
     """Yield a client that reports stalls after a second."""
-    with KafkaClient(kafka.hosts, stall_report_ms=1000, **concurrency()) as client:
+    with KafkaClient(brokers.hosts, stall_report_ms=1000, **concurrency()) as client:
         yield client
 
 
@@ -187,6 +187,7 @@ def test_a_group_that_refuses_its_member(watchful: KafkaClient, monkeypatch: pyt
         until(watchful.cluster.handler, is_well)
 
 
+@pytest.mark.kafka
 @pytest.mark.later("greenlets")
 def test_a_broker_that_hangs(concurrency: Concurrency, heard: list[Any]) -> None:
     with (

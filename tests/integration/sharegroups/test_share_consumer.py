@@ -1,9 +1,10 @@
-"""`client.share_consumer(...)` on real brokers: acknowledgements of each kind, locks, members that share partitions."""
+"""`client.share_consumer(...)` on real and fake brokers: each kind of acknowledgement, locks, members that share partitions."""
 
 from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from pykafka.exceptions import (
     UnpackedTooLargeError,
 )
 from pykafka.sharegroups.acquired_records import Acknowledged
+from pykafka.testing import FakeCluster
 from tests.brokers import KafkaCluster
 from tests.support.inside import engine_of
 from tests.support.interrupts import Interrupted
@@ -203,21 +205,21 @@ def test_two_members_share_one_partition(client: KafkaClient) -> None:
         assert all(found.values())
 
 
-def test_a_lock_that_times_out_is_told_by_name(kafka: KafkaCluster) -> None:
-    with KafkaClient(kafka.hosts) as client:
-        lock_times_out(client)
+def test_a_lock_that_times_out_is_told_by_name(brokers: KafkaCluster | FakeCluster) -> None:
+    with KafkaClient(brokers.hosts) as client:
+        lock_times_out(client, brokers.advance if isinstance(brokers, FakeCluster) else time.sleep)
 
 
-def lock_times_out(client: KafkaClient) -> None:
+def lock_times_out(client: KafkaClient, wait: Callable[[float], None]) -> None:
     topic = filled(client, 2)
     group = new_group(client, share_record_lock_duration_ms="15000")
     with client.share_consumer(topic, group=group, acknowledgement="explicit") as consumer:
         renewed, late = taken(consumer, 2)
         assert consumer.lock_timeout_ms == 15_000
-        time.sleep(8)
+        wait(8)
         consumer.renew(renewed)
         assert set(consumer.commit().values()) == {None}
-        time.sleep(8)
+        wait(8)
         assert consumer.accept(late)
         (error,) = consumer.commit().values()
         assert isinstance(error, InvalidRecordState)

@@ -1,4 +1,4 @@
-"""metrics() of share consumers on real brokers: values that can be known, and that each row of the catalog has a source."""
+"""metrics() of share consumers on real and fake brokers: values that can be known, and a source for each row of the catalog."""
 
 from __future__ import annotations
 

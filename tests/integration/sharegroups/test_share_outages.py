@@ -13,6 +13,7 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidShareSessionEpoch, SocketDisconnectedError
 from pykafka.protocol import wire
 from pykafka.sharegroups.acquired_records import Acknowledged
+from pykafka.testing import FakeCluster
 from tests.brokers import KafkaCluster
 from tests.integration.sharegroups.test_share_consumer import filled, new_group, taken
 from tests.support.groups import close_before_the_answer
@@ -20,7 +21,7 @@ from tests.support.inside import engine_of
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.kafka, pytest.mark.needs("share groups")]
+pytestmark = [pytest.mark.timeout(120), pytest.mark.needs("share groups")]
 
 
 @pytest.mark.on_asyncio
@@ -80,18 +81,19 @@ def test_a_member_whose_group_was_deleted_joins_again(client: KafkaClient, caplo
 
 @pytest.mark.later("greenlets")
 def test_a_member_that_closes_before_the_answer_to_its_first_heartbeat_leaves(
-    client: KafkaClient, kafka: KafkaCluster
+    client: KafkaClient, brokers: KafkaCluster | FakeCluster
 ) -> None:
     """It did not leave, and had partitions until its session ended."""
     topic, group = filled(client, 5), new_group(client)
     client.cluster.get_group_coordinator(group)
     handler = client.cluster.handler
     consumer = client.share_consumer(topic, group=group)
-    close_before_the_answer(kafka, handler, partial(consumer.poll, timeout=30), consumer.close)
+    close_before_the_answer(brokers, handler, partial(consumer.poll, timeout=30), consumer.close)
     handler.sleep(0.5)
     assert not client.admin.describe_groups(group)[group].members
 
 
+@pytest.mark.kafka
 def test_leader_and_coordinator_are_killed() -> None:
     """Records of the killed leader come again, and are accepted; close() keeps its deadline with a broker that hangs."""
     told: list[Acknowledged] = []
