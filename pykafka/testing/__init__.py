@@ -1,5 +1,7 @@
 """`FakeCluster`: a Kafka cluster in Python, for tests."""
 
-from pykafka.testing.fakecluster import FakeCluster, FakeClusterError
+from pykafka.testing.controls import FakeClusterError
+from pykafka.testing.fakecluster import FakeCluster
+from pykafka.testing.sasl import Sasl
 
-__all__ = ["FakeCluster", "FakeClusterError"]
+__all__ = ["FakeCluster", "FakeClusterError", "Sasl"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from pykafka.protocol.schema import Request, Response
 
 if TYPE_CHECKING:
+    from pykafka.testing.logins import Login
     from pykafka.testing.state import ClusterState, Node
 
 R = TypeVar("R", bound=Response)
@@ -18,11 +19,15 @@ class HungUpError(Exception):
 
 
 class Session:
-    """The brokers' knowledge of one connection; a key of `Waiters`, which the end of the connection wakes."""
+    """The brokers' knowledge of one connection; a key of `Waiters`, which the end of the connection wakes.
 
-    def __init__(self) -> None:
+    :param login: by SASL; None: the brokers ask for none
+    """
+
+    def __init__(self, login: Login | None = None) -> None:
         #: Whether the connection has ended, or shall end.
         self.is_closed = False
+        self.login = login
 
 
 class Call:
@@ -40,6 +45,7 @@ class Call:
         "client_id",
         "delay_ms",
         "is_cut_short",
+        "is_last",
         "node",
         "request",
         "session",
@@ -69,6 +75,8 @@ class Call:
         self.delay_ms = 0
         #: Whether the connection ends in the middle of the answer.
         self.is_cut_short = False
+        #: Whether it ends behind the answer.
+        self.is_last = False
 
     def wait(self, ready: Callable[[], bool], timeout_ms: int, *keys: Hashable) -> bool:
         """Wait until something is so, and return whether it is; the lock is free during the wait.

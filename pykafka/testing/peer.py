@@ -7,14 +7,22 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pykafka.exceptions import KafkaException, SocketDisconnectedError, UnknownError, UnsupportedVersion
+from pykafka.exceptions import (
+    IllegalSaslState,
+    KafkaException,
+    SocketDisconnectedError,
+    UnknownError,
+    UnsupportedVersion,
+)
 from pykafka.network.frames import FrameReader
 from pykafka.protocol import wire
 from pykafka.protocol.primitives import Cursor
 from pykafka.protocol.schema import RequestHeader, ResponseHeader, request_header_version, response_header_version
 from pykafka.testing.call import APIS, Api, Call, HungUpError, Session
 from pykafka.testing.faults import FOREVER_MS
+from pykafka.testing.logins import Login
 from pykafka.testing.refusals import refusal
+from pykafka.testing.sasl import LoginRefusedError
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Stream
@@ -50,7 +58,7 @@ class Peer:
         self.faults = faults
         self.node = node
         self.stream = stream
-        self.session = Session()
+        self.session = Session(Login(state, state.sasl) if state.sasl.mechanisms else None)
         self._spawn = spawn
         # What is sent later: (when (ms since 1970), pieces). A worker of its own sends it, the first one stays in until then.
         self._late: deque[tuple[int, list[bytes | memoryview]]] = deque()
@@ -84,6 +92,9 @@ class Peer:
 
     def _handle(self, frame: memoryview) -> None:
         """Answer one request."""
+        if self.session.login is not None and self.session.login.awaits_token:
+            self._take_token(self.session.login, bytes(frame))
+            return
         key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big", signed=True)
         state = self.state
         if version not in state.versions.get(key, ()):
@@ -110,13 +121,30 @@ class Peer:
 
     def _outcome(self, call: Call, found: Api) -> Response | None:
         """Answer a request; what fails here is reported, and is the broker's unknown error to the client."""
+        login = call.session.login
         try:
+            if login is not None and not login.admits(found.request.api_key):
+                call.is_last = True
+                return refusal(call.request, call.version, IllegalSaslState.ERROR_CODE)
             return self.faults.around(call, found)
         except HungUpError:
             raise
+        except LoginRefusedError as error:
+            raise HungUpError(*error.args) from error
         except Exception as error:  # noqa: BLE001 - whatever a test's function may raise
             self.state.handler.report(f"fake broker {self.node.node_id}, {found.request.__name__}", error)
             return refusal(call.request, call.version, UnknownError.ERROR_CODE)
+
+    def _take_token(self, login: Login, token: bytes) -> None:
+        """Answer a token of Kafka 0.10, which no request is around: wrong credentials end the connection."""
+        with self.state.lock:
+            self._await_awake()
+            try:
+                answer = login.step(token)
+            except LoginRefusedError as error:
+                log.info("fake broker %s refuses a login: %s", self.node.node_id, error)
+                raise HungUpError from error
+        self.stream.send([len(answer).to_bytes(4, "big") + answer], _WRITE_S)
 
     def _await_awake(self) -> None:
         """Wait while the broker is paused; the caller holds the lock.
@@ -152,6 +180,10 @@ class Peer:
         if call.is_cut_short:
             data = b"".join(pieces)
             self.stream.send([data[: len(data) // 2]], _WRITE_S)
+            raise HungUpError
+        if call.is_last:
+            self._sit_out(call.delay_ms)
+            self.stream.send(pieces, _WRITE_S)
             raise HungUpError
         if not (call.delay_ms or self._late):
             self.stream.send(pieces, _WRITE_S)

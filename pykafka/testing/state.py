@@ -14,6 +14,7 @@ from pykafka.testing.fetch_sessions import FetchSessions
 from pykafka.testing.groups.groups import Groups
 from pykafka.testing.offsets import Offsets
 from pykafka.testing.releases import NEWEST
+from pykafka.testing.sasl import Sasl
 from pykafka.testing.topics import Partition, Topic
 from pykafka.testing.transactions import Transactions
 from pykafka.testing.waiters import Waiters
@@ -75,6 +76,8 @@ class ClusterState:
         self.configs = Configs()
         self.features = Features()
         self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
+        #: Users, and how they log in: they do not if there are no mechanisms.
+        self.sasl = Sasl(mechanisms=())
         #: Whether a request for metadata may create a topic, and how.
         self.auto_create = True
         self.default_partitions = 4
