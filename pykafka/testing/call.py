@@ -29,6 +29,12 @@ class Session:
         self.is_closed = False
         self.login = login
 
+    @property
+    def principal(self) -> str:
+        """Who the client is, to ACLs: "User:alice"."""
+        user = None if self.login is None else self.login.user
+        return "User:ANONYMOUS" if user is None else f"User:{user}"
+
 
 class Call:
     """One request, for the function that answers it. That function holds the lock of the cluster's state.

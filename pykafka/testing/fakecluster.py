@@ -10,6 +10,7 @@ from typing import Any
 import pykafka.testing.apis  # noqa: F401  (registers them)
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.base import Handler, Worker, process_number
+from pykafka.testing.acls import Authorizer
 from pykafka.testing.behaviour import admin_path, data_path, group_path, transaction_path
 from pykafka.testing.broker import Broker
 from pykafka.testing.call import APIS, spoken
@@ -47,6 +48,8 @@ class FakeCluster(FaultControls, SecurityControls):
     :param versions: the lowest and the highest version of some APIs, by API; None for an API that brokers do not have
     :param handler: the concurrency of its workers; None: threads
     :param sasl: brokers ask for a login: names and passwords, or a `Sasl`; None: they do not
+    :param authorizer: True: clients may do only what `allow` and their ACLs say; an `Authorizer` says more
+    :param super_users: who may do everything then: "alice"
     :raises ValueError: there is no such release, or it has no such login
     """
 
@@ -61,6 +64,8 @@ class FakeCluster(FaultControls, SecurityControls):
         versions: Mapping[ApiName, tuple[int, int] | None] | None = None,
         handler: Handler | None = None,
         sasl: Mapping[str, str] | Sasl | None = None,
+        authorizer: Authorizer | bool = False,
+        super_users: Sequence[str] = (),
     ) -> None:
         if brokers < 1:
             raise ValueError(f"brokers is {brokers}: a cluster has at least one")
@@ -68,6 +73,7 @@ class FakeCluster(FaultControls, SecurityControls):
         state.cluster_id = str(state.new_uuid())
         self._play(as_version)
         self._ask_for_logins(sasl)
+        state.authorizer = Authorizer(super_users) if authorizer is True else authorizer or None
         state.default_partitions = default_partitions
         self._faults = Faults(state)
         self._replicas = Replicas(state)

@@ -23,7 +23,7 @@ class LoginRefusedError(Exception):
 
 
 class ScramCredential:
-    """What brokers know of a password.
+    """A password as brokers keep it.
 
     :param salt: of the salted password
     :param iterations: that made it

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypedDict, Unpack
 
+from pykafka.admin.acls import AclBinding, PatternType, Permission, ResourceType
+from pykafka.admin.results import AclOperation
 from pykafka.protocol import wire
-from pykafka.testing.controls import Controls
+from pykafka.testing.acls import CLUSTER, principal_of
+from pykafka.testing.controls import Controls, FakeClusterError
 from pykafka.testing.sasl import Sasl
 
 #: Since these releases brokers have SCRAM, and OAUTHBEARER.
 _SINCE = {"SCRAM-SHA-256": (0, 10, 2), "SCRAM-SHA-512": (0, 10, 2), "OAUTHBEARER": (2,)}
 
 
+class Where(TypedDict, total=False):
+    """What an ACL is about: see `SecurityControls.allow`."""
+
+    topic: str
+    group: str
+    transactional_id: str
+    prefixed: bool
+    host: str
+
+
 class SecurityControls(Controls):
-    """Logins: a part of `FakeCluster`."""
+    """Logins and ACLs: a part of `FakeCluster`."""
 
     def _ask_for_logins(self, sasl: Mapping[str, str] | Sasl | None) -> None:
         if sasl is None:
@@ -34,3 +48,41 @@ class SecurityControls(Controls):
         """
         with self._locked() as state:
             state.sasl.set_password(user, password)
+
+    def allow(self, user: str, *operations: AclOperation | str, **where: Unpack[Where]) -> None:
+        """Create ACLs that allow something.
+
+            cluster.allow("alice", "READ", "WRITE", topic="orders")
+
+        :param user: "alice", or a principal: "User:alice"; "*" is all users
+        :param operations: "READ" or `AclOperation.READ`; none: all of them
+        :param where: topic, group, transactional_id: a name, or "*" for all; without any of them: the cluster. prefixed: all
+            names that begin so are meant. host: the address of the client; "*" is any
+        :raises FakeClusterError: the cluster has no authorizer
+        """
+        self._add_acls(Permission.ALLOW, user, operations, where)
+
+    def deny(self, user: str, *operations: AclOperation | str, **where: Unpack[Where]) -> None:
+        """Create ACLs that deny something, whatever is allowed. As `allow`."""
+        self._add_acls(Permission.DENY, user, operations, where)
+
+    def _add_acls(
+        self, permission: Permission, user: str, operations: tuple[AclOperation | str, ...], where: Where
+    ) -> None:
+        names = {
+            ResourceType.TOPIC: where.get("topic"),
+            ResourceType.GROUP: where.get("group"),
+            ResourceType.TRANSACTIONAL_ID: where.get("transactional_id"),
+        }
+        chosen = {kind: name for kind, name in names.items() if name is not None} or {ResourceType.CLUSTER: CLUSTER}
+        pattern = PatternType.PREFIXED if where.get("prefixed") else PatternType.LITERAL
+        with self._locked() as state:
+            if state.authorizer is None:
+                raise FakeClusterError("the cluster has no authorizer: start it with authorizer=True")
+            for operation in operations or (AclOperation.ALL,):
+                known = AclOperation[operation.upper()] if isinstance(operation, str) else operation
+                for kind, name in chosen.items():
+                    host = where.get("host", "*")
+                    state.authorizer.acls[
+                        AclBinding(kind, name, principal_of(user), known, permission, host, pattern)
+                    ] = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
 
+from pykafka.testing.acls import Authorizer
 from pykafka.testing.behaviour import AdminPath, DataPath
 from pykafka.testing.configs import Configs
 from pykafka.testing.features import Features
@@ -78,6 +79,8 @@ class ClusterState:
         self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
         #: Users, and how they log in: they do not if there are no mechanisms.
         self.sasl = Sasl(mechanisms=())
+        #: The ACLs; None: all clients may do everything.
+        self.authorizer: Authorizer | None = None
         #: Whether a request for metadata may create a topic, and how.
         self.auto_create = True
         self.default_partitions = 4

@@ -1,6 +1,7 @@
 """The answers of fake brokers: a module for each subject, which registers its APIs in `pykafka.testing.call.APIS`."""
 
 from pykafka.testing.apis import (
+    acls,
     api_versions,
     cluster,
     configs,
@@ -22,6 +23,7 @@ from pykafka.testing.apis import (
 )
 
 __all__ = [
+    "acls",
     "api_versions",
     "cluster",
     "configs",

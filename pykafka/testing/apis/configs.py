@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pykafka.admin.acls import ResourceType
+from pykafka.admin.results import AclOperation
 from pykafka.exceptions import (
     InvalidRequest,
     ProtocolClientError,
@@ -12,6 +14,7 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.testing.apis.coordinators import message_of
+from pykafka.testing.authorization import require
 from pykafka.testing.call import Call, api
 from pykafka.testing.configs import (
     ALL_BROKERS,
@@ -76,6 +79,7 @@ def _described(
 ) -> _Described:
     answer = _Described(resource_type=asked.resource_type, resource_name=asked.resource_name, error_message="")
     try:
+        _check_right(call, AclOperation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name)
         entries = _entries(call, asked.resource_type, asked.resource_name)
     except ProtocolClientError as error:
         answer.error_code, answer.error_message = error.ERROR_CODE, message_of(error)
@@ -87,6 +91,15 @@ def _described(
         if not keys or entry.setting.name in keys
     ]
     return answer
+
+
+def _check_right(call: Call, operation: AclOperation, kind: int, name: str) -> None:
+    if kind == Resource.TOPIC:
+        require(call, operation, ResourceType.TOPIC, name)
+    elif kind == Resource.GROUP:
+        require(call, operation, ResourceType.GROUP, name)
+    else:
+        require(call, operation, ResourceType.CLUSTER)
 
 
 def _config(entry: Entry, version: int, with_synonyms: bool) -> _Described.Config:
@@ -184,6 +197,7 @@ def _altered(
     call: Call, kind: int, name: str, changes: Sequence[Change], replaces: bool, is_trial: bool
 ) -> tuple[int, str | None]:
     try:
+        _check_right(call, AclOperation.ALTER_CONFIGS, kind, name)
         if kind == Resource.BROKER_LOGGER:
             _alter_loggers(call, name, changes, is_trial)
         else:

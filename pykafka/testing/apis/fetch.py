@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from pykafka.admin.acls import ResourceType
+from pykafka.admin.results import AclOperation as Operation
 from pykafka.exceptions import (
     FencedLeaderEpoch,
     NotLeaderForPartition,
     OffsetOutOfRangeError,
+    TopicAuthorizationFailed,
     UnknownLeaderEpoch,
     UnknownTopicId,
     UnknownTopicOrPartition,
     UnsupportedCompressionType,
 )
 from pykafka.protocol import wire
+from pykafka.testing.authorization import may
 from pykafka.testing.batches import StoredBatch, converted
 from pykafka.testing.call import Call, api
 from pykafka.testing.fetch_sessions import FetchContext, FetchSessions, Wanted
@@ -36,6 +40,8 @@ _WITH_LIMIT, _WITH_BATCHES, _WITH_ZSTD, _WITH_RACKS, _WITH_DIVERGING, _WITH_IDS,
     16,
 )
 _WITH_STATE = 15
+#: Errors of partitions that brokers do not look at.
+_NOT_HERE = (UnknownTopicOrPartition.ERROR_CODE, UnknownTopicId.ERROR_CODE, TopicAuthorizationFailed.ERROR_CODE)
 _UNLIMITED = 2**31 - 1
 _SESSION_BITS = 31
 
@@ -99,6 +105,9 @@ class PartitionRead:
         """Return why it cannot be read; 0 if it can."""
         partition, asked, node, topic = self.partition, self.asked, self.call.node.node_id, self.topic
         is_gone = topic is None or self.call.state.topics.get(topic.name) is not topic
+        name = self.wanted.name if topic is None else topic.name
+        if name and not may(self.call, Operation.READ, ResourceType.TOPIC, name):
+            return TopicAuthorizationFailed.ERROR_CODE
         if is_gone or partition is None:
             by_id = is_gone and self.call.version >= _WITH_IDS
             return UnknownTopicId.ERROR_CODE if by_id else UnknownTopicOrPartition.ERROR_CODE
@@ -173,7 +182,7 @@ class PartitionRead:
         answer.error_code = self.error()
         path = self.call.state.data_path
         if answer.error_code or self.partition is None:
-            is_unknown = answer.error_code in (UnknownTopicOrPartition.ERROR_CODE, UnknownTopicId.ERROR_CODE)
+            is_unknown = answer.error_code in _NOT_HERE
             answer.aborted_transactions = [] if is_unknown and not path.null_aborted else None
             return answer
         answer.high_watermark = self.high_watermark()

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from pykafka.admin.acls import ResourceType
+from pykafka.admin.results import AclOperation as Operation
 from pykafka.exceptions import (
     InvalidConfig,
     InvalidPartitions,
@@ -18,6 +20,7 @@ from pykafka.exceptions import (
     PolicyViolation,
     ProtocolClientError,
     TopicAlreadyExists,
+    TopicAuthorizationFailed,
     UnknownError,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -25,6 +28,7 @@ from pykafka.exceptions import (
 from pykafka.protocol import wire
 from pykafka.testing.apis.configs import static_settings
 from pykafka.testing.apis.coordinators import message_of
+from pykafka.testing.authorization import may, require
 from pykafka.testing.call import Call, api
 from pykafka.testing.configs import check
 from pykafka.testing.settings import TOPIC_SETTINGS
@@ -70,7 +74,9 @@ def _create(call: Call, asked: wire.CreateTopicsRequest.Topic, is_trial: bool) -
     replicas = _replicas(state, asked)
     topic_id = state.new_uuid() if is_trial else state.add_topic(name, replicas, configs).id
     answer = _Created(name=name, topic_id=topic_id, error_message=None)
-    if call.version >= _ANSWERS_CONFIGS:
+    if call.version >= _ANSWERS_CONFIGS and not may(call, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
+        answer.topic_config_error_code = TopicAuthorizationFailed.ERROR_CODE
+    elif call.version >= _ANSWERS_CONFIGS:
         answer.num_partitions = len(replicas)
         answer.replication_factor = len(replicas[0])
         answer.configs = _configs(call, configs)
@@ -232,7 +238,7 @@ def delete_topics(call: Call, request: wire.DeleteTopicsRequest) -> wire.DeleteT
         try:
             if count > 1:
                 raise InvalidRequest("Duplicate topic name." if name is not None else "Duplicate topic id.")
-            topic = _to_delete(call.state, name, topic_id)
+            topic = _to_delete(call, name, topic_id)
             answer.name = topic.name
             if call.state.admin_path.names_deleted:
                 answer.topic_id = topic.id
@@ -243,14 +249,20 @@ def delete_topics(call: Call, request: wire.DeleteTopicsRequest) -> wire.DeleteT
     return wire.DeleteTopicsResponse(responses=responses)
 
 
-def _to_delete(state: ClusterState, name: str | None, topic_id: UUID) -> Topic:
+def _to_delete(call: Call, name: str | None, topic_id: UUID) -> Topic:
+    state, kind = call.state, ResourceType.TOPIC
     if name is not None and topic_id != _NO_ID:
         raise InvalidRequest("You may not specify both topic name and topic id.")
     if name is None and topic_id == _NO_ID:
         raise InvalidRequest("Neither topic name nor id were specified.")
     topic = state.topics.get(name) if name is not None else state.topic_ids.get(topic_id)
+    may_all = may(call, Operation.DELETE, ResourceType.CLUSTER)
+    if name is not None and not may_all:
+        require(call, Operation.DESCRIBE if state.admin_path.finds_first else Operation.DELETE, kind, name)
     if topic is None:
         raise UnknownTopicId(_NO_ID_TEXT) if name is None else UnknownTopicOrPartition(_NO_NAME_TEXT)
+    if not may_all:
+        require(call, Operation.DELETE, kind, topic.name)
     return topic
 
 
