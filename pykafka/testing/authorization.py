@@ -97,6 +97,8 @@ _RULES: Final[dict[type[Request[Any]], tuple[Rule, ...]]] = {
     wire.DescribeAclsRequest: _cluster(Operation.DESCRIBE),
     wire.CreateAclsRequest: _cluster(Operation.ALTER),
     wire.DeleteAclsRequest: _cluster(Operation.ALTER),
+    wire.DescribeClientQuotasRequest: _cluster(Operation.DESCRIBE_CONFIGS),
+    wire.AlterClientQuotasRequest: _cluster(Operation.ALTER_CONFIGS),
     wire.DescribeUserScramCredentialsRequest: _cluster(Operation.DESCRIBE),
     wire.AlterUserScramCredentialsRequest: _cluster(Operation.ALTER),
 }

@@ -32,8 +32,12 @@ class Session:
     @property
     def principal(self) -> str:
         """Who the client is, to ACLs: "User:alice"."""
-        user = None if self.login is None else self.login.user
-        return "User:ANONYMOUS" if user is None else f"User:{user}"
+        return f"User:{self.user}"
+
+    @property
+    def user(self) -> str:
+        """Who the client is, to quotas."""
+        return (None if self.login is None else self.login.user) or "ANONYMOUS"
 
 
 class Call:
@@ -55,6 +59,7 @@ class Call:
         "node",
         "request",
         "session",
+        "size",
         "state",
         "throttle_ms",
         "version",
@@ -75,6 +80,8 @@ class Call:
         self.request = request
         self.version = version
         self.client_id = client_id
+        #: Of the request as it came (bytes).
+        self.size = 0
         #: For how long the client shall not ask again (ms); an answer with such a field says so.
         self.throttle_ms = 0
         #: How much later the answer is sent (ms); the next request is read meanwhile, as on a long line.
@@ -83,6 +90,18 @@ class Call:
         self.is_cut_short = False
         #: Whether it ends behind the answer.
         self.is_last = False
+
+    def charge(self, key: str, amount: float, *, may_refuse: bool = False) -> int:
+        """Use up some of a quota of the client, and return how long it has to wait (ms), which the answer will say.
+
+        :param key: of the quota
+        :param amount: bytes, or partitions
+        :param may_refuse: whether a client that has used up all gets nothing, and has to wait; another gets what it wants
+        """
+        user, client = self.session.user, self.client_id or ""
+        wait_ms = self.state.quotas.charge(key, user, client, amount, may_refuse=may_refuse)
+        self.throttle_ms = max(self.throttle_ms, wait_ms)
+        return wait_ms
 
     def wait(self, ready: Callable[[], bool], timeout_ms: int, *keys: Hashable) -> bool:
         """Wait until something is so, and return whether it is; the lock is free during the wait.

@@ -108,6 +108,7 @@ class Peer:
         with state.lock:
             self._await_awake()
             call = Call(state, self.node, self.session, request, version, header.client_id)
+            call.size = len(frame)
             response = self._outcome(call, found)
             self._await_awake()
         if response is None:

@@ -7,9 +7,11 @@ from typing import TypedDict, Unpack
 
 from pykafka.admin.acls import AclBinding, PatternType, Permission, ResourceType
 from pykafka.admin.results import AclOperation
+from pykafka.exceptions import InvalidRequest
 from pykafka.protocol import wire
 from pykafka.testing.acls import CLUSTER, principal_of
 from pykafka.testing.controls import Controls, FakeClusterError
+from pykafka.testing.quotas import CLIENT, USER
 from pykafka.testing.sasl import Sasl
 
 #: Since these releases brokers have SCRAM, and OAUTHBEARER.
@@ -27,7 +29,7 @@ class Where(TypedDict, total=False):
 
 
 class SecurityControls(Controls):
-    """Logins and ACLs: a part of `FakeCluster`."""
+    """Logins, ACLs and quotas: a part of `FakeCluster`."""
 
     def _ask_for_logins(self, sasl: Mapping[str, str] | Sasl | None) -> None:
         if sasl is None:
@@ -65,6 +67,24 @@ class SecurityControls(Controls):
     def deny(self, user: str, *operations: AclOperation | str, **where: Unpack[Where]) -> None:
         """Create ACLs that deny something, whatever is allowed. As `allow`."""
         self._add_acls(Permission.DENY, user, operations, where)
+
+    def set_quota(self, key: str, rate: float | None, *, user: str | None = None, client_id: str | None = None) -> None:
+        """Set how fast clients may go: who is faster is throttled (KIP-219), after ten seconds' worth in advance.
+
+        :param key: "producer_byte_rate", "consumer_byte_rate" (bytes/s), "controller_mutation_rate" (partitions/s)
+        :param rate: per second; None removes the quota
+        :param user: its name; "*" is each user without an own quota; None: whoever it is
+        :param client_id: of the client; "*" is each one without an own quota; None: whichever
+        :raises FakeClusterError: there is no such quota
+        """
+        names = {USER: user, CLIENT: client_id}
+        entity = frozenset((kind, None if name == "*" else name) for kind, name in names.items() if name is not None)
+        with self._locked() as state:
+            try:
+                state.quotas.check(entity, key)
+            except InvalidRequest as error:
+                raise FakeClusterError(f"cannot set {key}: {' '.join(error.args)}") from error
+            state.quotas.set(entity, key, rate)
 
     def _add_acls(
         self, permission: Permission, user: str, operations: tuple[AclOperation | str, ...], where: Where

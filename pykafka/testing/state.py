@@ -14,6 +14,7 @@ from pykafka.testing.features import Features
 from pykafka.testing.fetch_sessions import FetchSessions
 from pykafka.testing.groups.groups import Groups
 from pykafka.testing.offsets import Offsets
+from pykafka.testing.quotas import Quotas
 from pykafka.testing.releases import NEWEST
 from pykafka.testing.sasl import Sasl
 from pykafka.testing.topics import Partition, Topic
@@ -79,6 +80,7 @@ class ClusterState:
         self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
         #: Users, and how they log in: they do not if there are no mechanisms.
         self.sasl = Sasl(mechanisms=())
+        self.quotas = Quotas(self.now_ms)
         #: The ACLs; None: all clients may do everything.
         self.authorizer: Authorizer | None = None
         #: Whether a request for metadata may create a topic, and how.

@@ -21,6 +21,7 @@ from pykafka.testing.authorization import may
 from pykafka.testing.batches import StoredBatch, converted
 from pykafka.testing.call import Call, api
 from pykafka.testing.fetch_sessions import FetchContext, FetchSessions, Wanted
+from pykafka.testing.quotas import FETCH
 from pykafka.testing.state import ClusterState, Node
 from pykafka.testing.topics import Partition
 from pykafka.utils.compression import ZSTD
@@ -56,7 +57,12 @@ def fetch(call: Call, request: wire.FetchRequest) -> wire.FetchResponse:
     if reads:
         found = [read.partition for read in reads if read.partition is not None]
         call.wait(lambda: _is_enough(reads, request.min_bytes), request.max_wait_ms, *found)
-    return _respond(call, context, _answers(reads, request))
+    answers = _answers(reads, request)
+    size = sum(map(len, (piece for answer in answers for piece in answer.records or ())))
+    if size and call.charge(FETCH, size, may_refuse=True):
+        # Who has to wait gets nothing, and asks again.
+        return wire.FetchResponse(session_id=context.session_id if context.session is not None else 0)
+    return _respond(call, context, answers)
 
 
 def _sessions(state: ClusterState, node: Node) -> FetchSessions:
@@ -255,6 +261,10 @@ def _answers(reads: list[PartitionRead], request: wire.FetchRequest) -> list[_An
     answers: list[_Answer] = []
     has_limit = bool(reads) and reads[0].call.version >= _WITH_LIMIT
     left = request.max_bytes if has_limit else _UNLIMITED
+    if reads:
+        call = reads[0].call
+        window = call.state.quotas.window(FETCH, call.session.user, call.client_id or "")
+        left = left if window is None else min(left, int(window))
     at_least_one = has_limit
     for read in reads:
         answer = read.answer(max(left, 0), at_least_one)

@@ -19,6 +19,7 @@ from pykafka.exceptions import (
     OffsetOutOfRangeError,
     PolicyViolation,
     ProtocolClientError,
+    ThrottlingQuotaExceeded,
     TopicAlreadyExists,
     TopicAuthorizationFailed,
     UnknownError,
@@ -31,6 +32,7 @@ from pykafka.testing.apis.coordinators import message_of
 from pykafka.testing.authorization import may, require
 from pykafka.testing.call import Call, api
 from pykafka.testing.configs import check
+from pykafka.testing.quotas import MUTATE
 from pykafka.testing.settings import TOPIC_SETTINGS
 from pykafka.testing.topicnames import check_collision, check_name
 
@@ -72,6 +74,7 @@ def _create(call: Call, asked: wire.CreateTopicsRequest.Topic, is_trial: bool) -
     _check_configs(state, asked)
     configs = {config.name: config.value for config in asked.configs if config.value is not None}
     replicas = _replicas(state, asked)
+    _charge(call, 6, len(replicas))
     topic_id = state.new_uuid() if is_trial else state.add_topic(name, replicas, configs).id
     answer = _Created(name=name, topic_id=topic_id, error_message=None)
     if call.version >= _ANSWERS_CONFIGS and not may(call, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
@@ -81,6 +84,16 @@ def _create(call: Call, asked: wire.CreateTopicsRequest.Topic, is_trial: bool) -
         answer.replication_factor = len(replicas[0])
         answer.configs = _configs(call, configs)
     return answer
+
+
+def _charge(call: Call, strict_from: int, partitions: int) -> None:
+    """Use up some of the client's quota of changes (KIP-599): versions from one on are refused, others have to wait.
+
+    :raises ThrottlingQuotaExceeded: the client has to wait, and nothing is changed
+    """
+    is_strict = call.version >= strict_from
+    if call.charge(MUTATE, partitions, may_refuse=is_strict) and is_strict:
+        raise ThrottlingQuotaExceeded("The throttling quota has been exceeded.")
 
 
 def _check_configs(state: ClusterState, asked: wire.CreateTopicsRequest.Topic) -> None:
@@ -185,14 +198,15 @@ def create_partitions(call: Call, request: wire.CreatePartitionsRequest) -> wire
         try:
             if count > 1:
                 raise InvalidRequest("Duplicate topic name.")
-            _grow(call.state, asked, request.validate_only)
+            _grow(call, asked, request.validate_only)
             results.append(answer(name=name))
         except ProtocolClientError as error:
             results.append(answer(name=name, error_code=error.ERROR_CODE, error_message=message_of(error) or None))
     return wire.CreatePartitionsResponse(results=results)
 
 
-def _grow(state: ClusterState, asked: wire.CreatePartitionsRequest.Topic, is_trial: bool) -> None:
+def _grow(call: Call, asked: wire.CreatePartitionsRequest.Topic, is_trial: bool) -> None:
+    state = call.state
     topic = state.topics.get(asked.name)
     if topic is None:
         raise UnknownTopicOrPartition
@@ -211,6 +225,7 @@ def _grow(state: ClusterState, asked: wire.CreatePartitionsRequest.Topic, is_tri
     else:
         replicas = [list(assignment.broker_ids) for assignment in asked.assignments]
         _check_added(state, replicas, added, factor)
+    _charge(call, 3, added)
     if not is_trial:
         state.add_partitions(topic, replicas)
 
@@ -239,6 +254,7 @@ def delete_topics(call: Call, request: wire.DeleteTopicsRequest) -> wire.DeleteT
             if count > 1:
                 raise InvalidRequest("Duplicate topic name." if name is not None else "Duplicate topic id.")
             topic = _to_delete(call, name, topic_id)
+            _charge(call, 5, len(topic.partitions))
             answer.name = topic.name
             if call.state.admin_path.names_deleted:
                 answer.topic_id = topic.id
