@@ -1,4 +1,4 @@
-"""What each API requires of ACLs, and how brokers answer those who lack it."""
+"""The rights that each API requires, by ACLs; and the answers to clients that lack them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ERRORS: Final[dict[ResourceType, type[ProtocolClientError]]] = {
 
 
 class Rule(NamedTuple):
-    """What an API requires.
+    """A right that an API requires.
 
     :param operation: that has to be allowed
     :param kind: of the resource

@@ -28,16 +28,18 @@ class Session:
         #: Whether the connection has ended, or shall end.
         self.is_closed = False
         self.login = login
+        #: The name in the client's certificate; None: it has sent none.
+        self.certified: str | None = None
 
     @property
     def principal(self) -> str:
-        """Who the client is, to ACLs: "User:alice"."""
+        """The client as ACLs name it: "User:alice"."""
         return f"User:{self.user}"
 
     @property
     def user(self) -> str:
-        """Who the client is, to quotas."""
-        return (None if self.login is None else self.login.user) or "ANONYMOUS"
+        """The client as quotas name it."""
+        return (None if self.login is None else self.login.user) or self.certified or "ANONYMOUS"
 
 
 class Call:

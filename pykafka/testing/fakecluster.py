@@ -25,6 +25,7 @@ from pykafka.testing.replicas import NO_LEADER, Replicas
 from pykafka.testing.sasl import Sasl
 from pykafka.testing.securitycontrols import SecurityControls
 from pykafka.testing.state import ClusterState, Node
+from pykafka.testing.tls import ServerContext
 from pykafka.testing.topics import Partition
 
 #: How long the timekeeper may take to end (s).
@@ -50,6 +51,7 @@ class FakeCluster(FaultControls, SecurityControls):
     :param sasl: brokers ask for a login: names and passwords, or a `Sasl`; None: they do not
     :param authorizer: True: clients may do only what `allow` and their ACLs say; an `Authorizer` says more
     :param super_users: who may do everything then: "alice"
+    :param tls: an `ssl.SSLContext` of a server, for all brokers: its certificate names 127.0.0.1; None: connections are plain
     :raises ValueError: there is no such release, or it has no such login
     """
 
@@ -66,6 +68,7 @@ class FakeCluster(FaultControls, SecurityControls):
         sasl: Mapping[str, str] | Sasl | None = None,
         authorizer: Authorizer | bool = False,
         super_users: Sequence[str] = (),
+        tls: ServerContext | None = None,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"brokers is {brokers}: a cluster has at least one")
@@ -73,6 +76,7 @@ class FakeCluster(FaultControls, SecurityControls):
         state.cluster_id = str(state.new_uuid())
         self._play(as_version)
         self._ask_for_logins(sasl)
+        state.tls = tls
         state.authorizer = Authorizer(super_users) if authorizer is True else authorizer or None
         state.default_partitions = default_partitions
         self._faults = Faults(state)

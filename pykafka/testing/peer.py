@@ -23,12 +23,14 @@ from pykafka.testing.faults import FOREVER_MS
 from pykafka.testing.logins import Login
 from pykafka.testing.refusals import refusal
 from pykafka.testing.sasl import LoginRefusedError
+from pykafka.testing.tls import ServerTls
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Stream
     from pykafka.protocol.schema import Request, Response
     from pykafka.testing.faults import Faults
     from pykafka.testing.state import ClusterState, Node
+    from pykafka.testing.tls import ServerContext
 
 log = logging.getLogger(__name__)
 
@@ -68,8 +70,10 @@ class Peer:
 
     def serve(self) -> None:
         """Answer requests until the client leaves or the connection is cut."""
-        frames = FrameReader(self.stream, self.state.handler, _READ_AHEAD, False)
         try:
+            if self.state.tls is not None:
+                self._start_tls(self.state.tls)
+            frames = FrameReader(self.stream, self.state.handler, _READ_AHEAD, self.state.tls is not None)
             while not self.session.is_closed:
                 try:
                     frame = frames.next(_READ_S)
@@ -83,6 +87,12 @@ class Peer:
         finally:
             with self.state.lock:
                 self.close()
+
+    def _start_tls(self, context: ServerContext) -> None:
+        tls = ServerTls(context)
+        # A connection that is closed meanwhile closes the stream below.
+        self.stream = self.state.handler.wrap_tls(self.stream, tls, None, _WRITE_S)
+        self.session.certified = tls.client()
 
     def close(self) -> None:
         """Cut the connection, and end what its worker waits for; the caller holds the lock of the state."""

@@ -20,7 +20,7 @@ Entity = frozenset[tuple[str, str | None]]
 
 
 class Quotas:
-    """What was set, and what was used of it: a token bucket of ten seconds for each quota in use.
+    """The quotas that were set, and a token bucket of ten seconds for each one in use.
 
     :param now_ms: returns the cluster's time (ms)
     """

@@ -19,7 +19,7 @@ _SINCE = {"SCRAM-SHA-256": (0, 10, 2), "SCRAM-SHA-512": (0, 10, 2), "OAUTHBEARER
 
 
 class Where(TypedDict, total=False):
-    """What an ACL is about: see `SecurityControls.allow`."""
+    """The resource of an ACL, and the address of the client: see `SecurityControls.allow`."""
 
     topic: str
     group: str

@@ -23,6 +23,7 @@ from pykafka.testing.waiters import Waiters
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
+    from pykafka.testing.tls import ServerContext
 
 HOST = "127.0.0.1"
 
@@ -80,6 +81,8 @@ class ClusterState:
         self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
         #: Users, and how they log in: they do not if there are no mechanisms.
         self.sasl = Sasl(mechanisms=())
+        #: What makes connections TLS; None: they are plain.
+        self.tls: ServerContext | None = None
         self.quotas = Quotas(self.now_ms)
         #: The ACLs; None: all clients may do everything.
         self.authorizer: Authorizer | None = None

@@ -48,7 +48,8 @@ def static_settings(call: Call) -> dict[str, str]:
     """Return what a broker would have been started with, to be as it is."""
     state, node = call.state, call.node
     groups, transactions = state.groups.settings, state.transactions
-    listener = f"PLAINTEXT://{node.host}:{node.port}"
+    protocol = f"{'SASL_' if state.sasl.mechanisms else ''}{'PLAINTEXT' if state.tls is None else 'SSL'}"
+    listener = f"{protocol}://{node.host}:{node.port}"
     settings = {
         "advertised.listeners": listener,
         "auto.create.topics.enable": str(state.auto_create).lower(),
