@@ -34,6 +34,7 @@ class Login:
         self._exchange: Exchange | None = None
         self._is_bare = False
         self._mechanism = ""
+        self._is_changed = False
         self._ends_ms: int | None = None
         self._renewed_ms: int | None = None
         self._has_versions = False
@@ -54,6 +55,8 @@ class Login:
         :param key: of the API
         :raises LoginRefusedError: the broker ends the connection without an answer
         """
+        if self._is_changed:
+            raise LoginRefusedError("another mechanism than that of the login before is not possible")
         if self._exchange is not None:
             return key == _AUTHENTICATE
         if key == _HANDSHAKE:
@@ -88,7 +91,7 @@ class Login:
         if self.user is None:
             self._mechanism = mechanism
         elif mechanism != self._mechanism:
-            self._mechanism = ""
+            self._is_changed = True
 
     def step(self, token: bytes) -> bytes:
         """Return the answer to a token.
@@ -98,8 +101,6 @@ class Login:
         exchange = self._exchange
         if exchange is None:
             raise ValueError("no login is under way: ask `is_under_way` first")
-        if not self._mechanism:
-            raise LoginRefusedError("The mechanism of the login differs from that of the login before")
         answer = exchange.step(token)
         if exchange.user is not None:
             self._end(exchange.user, exchange.expires_ms)

@@ -53,7 +53,7 @@ def sasl_authenticate(call: Call, request: wire.SaslAuthenticateRequest) -> wire
         call.is_last = True
         call.delay_ms += login.sasl.failure_delay_ms
         return wire.SaslAuthenticateResponse(error_code=SaslAuthenticationFailed.ERROR_CODE, error_message=str(error))
-    return wire.SaslAuthenticateResponse(auth_bytes=token, error_message=None, session_lifetime_ms=login.lifetime_ms)
+    return wire.SaslAuthenticateResponse(auth_bytes=token, error_message="", session_lifetime_ms=login.lifetime_ms)
 
 
 @api(wire.DescribeUserScramCredentialsRequest)
