@@ -75,9 +75,7 @@ class FakeCluster(FaultControls, SecurityControls):
         self._state = state = ClusterState(handler or ThreadingHandler())
         state.cluster_id = str(state.new_uuid())
         self._play(as_version)
-        self._ask_for_logins(sasl)
-        state.tls = tls
-        state.authorizer = Authorizer(super_users) if authorizer is True else authorizer or None
+        self._secure(sasl, authorizer, super_users, tls)
         state.default_partitions = default_partitions
         self._faults = Faults(state)
         self._replicas = Replicas(state)

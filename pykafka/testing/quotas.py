@@ -59,7 +59,7 @@ class Quotas:
 
     def limit(self, key: str, user: str, client: str) -> tuple[float, str | None, str | None] | None:
         """Return the quota that counts for a request, and whose bucket that is; None: there is no quota."""
-        for entity in _by_precedence(user, client):
+        for entity in _by_precedence(user, client) if self.values else ():
             rate = self.values.get(entity, {}).get(key)
             if rate is not None:
                 types = {kind for kind, _ in entity}

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypedDict, Unpack
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from pykafka.admin.acls import AclBinding, PatternType, Permission, ResourceType
 from pykafka.admin.results import AclOperation
 from pykafka.exceptions import InvalidRequest
 from pykafka.protocol import wire
-from pykafka.testing.acls import CLUSTER, principal_of
+from pykafka.testing.acls import CLUSTER, Authorizer, principal_of
 from pykafka.testing.controls import Controls, FakeClusterError
 from pykafka.testing.quotas import CLIENT, USER
 from pykafka.testing.sasl import Sasl
+
+if TYPE_CHECKING:
+    from pykafka.testing.tls import ServerContext
 
 #: Since these releases brokers have SCRAM, and OAUTHBEARER.
 _SINCE = {"SCRAM-SHA-256": (0, 10, 2), "SCRAM-SHA-512": (0, 10, 2), "OAUTHBEARER": (2,)}
@@ -31,17 +34,26 @@ class Where(TypedDict, total=False):
 class SecurityControls(Controls):
     """Logins, ACLs and quotas: a part of `FakeCluster`."""
 
-    def _ask_for_logins(self, sasl: Mapping[str, str] | Sasl | None) -> None:
+    def _secure(
+        self,
+        sasl: Mapping[str, str] | Sasl | None,
+        authorizer: Authorizer | bool,
+        super_users: Sequence[str],
+        tls: ServerContext | None,
+    ) -> None:
+        state = self._state
+        state.tls = tls
+        state.authorizer = Authorizer(super_users) if authorizer is True else authorizer or None
         if sasl is None:
             return
         chosen = sasl if isinstance(sasl, Sasl) else Sasl(sasl)
-        played = self._state.release
-        if wire.SaslHandshakeRequest.api_key not in self._state.versions:
+        played = state.release
+        if wire.SaslHandshakeRequest.api_key not in state.versions:
             raise ValueError(f"Kafka {played.name} has logins by Kerberos at most, which fake brokers do not have")
         late = [name for name in chosen.mechanisms if played.numbers < _SINCE.get(name, ())]
         if late or not chosen.mechanisms:
             raise ValueError(f"Kafka {played.name} has no login by {late[0] if late else 'no mechanism: name one'}")
-        self._state.sasl = chosen
+        state.sasl = chosen
 
     def set_password(self, user: str, password: str | None) -> None:
         """Set the password of a user, for PLAIN and SCRAM; connections of before stay until they log in again.
