@@ -161,7 +161,7 @@ class ScramExchange:
         return f"n,,{self._first}".encode()
 
     def _prove(self, challenge: bytes) -> bytes:
-        fields = _fields(challenge)
+        fields = fields_of(challenge)
         nonce = fields.get("r", "")
         if "m" in fields:
             raise _wrong("asks for an extension that this client does not have")
@@ -188,7 +188,7 @@ class ScramExchange:
         return f"{final},p={base64.b64encode(mixed).decode()}".encode()
 
     def _judge(self, challenge: bytes) -> None:
-        fields = _fields(challenge)
+        fields = fields_of(challenge)
         if "e" in fields:
             raise SaslAuthenticationFailed(
                 f"the broker refuses the login ({in_one_line(fields['e'], SAID_MAX)}); {self._credentials.remedy}"
@@ -205,8 +205,11 @@ def _wrong(what: str) -> SaslAuthenticationFailed:
     return SaslAuthenticationFailed(f"this client ends the login by SCRAM: the broker {what}")
 
 
-def _fields(message: bytes) -> dict[str, str]:
-    """Return the fields of a message: "r=...,s=...,i=..."."""
+def fields_of(message: bytes) -> dict[str, str]:
+    """Return the fields of a message: "r=...,s=...,i=...".
+
+    :raises SaslAuthenticationFailed: it is no message of SCRAM
+    """
     try:
         text = message.decode()
     except UnicodeDecodeError:

@@ -101,11 +101,15 @@ class AdminPath(NamedTuple):
     :param explains_configs: whether a value that cannot be is INVALID_CONFIG, and not an unknown error, as until 1.x
     :param looks_at_names: whether metadata says that no topic can have a name, even if none shall be created
     :param names_deleted: whether the answer has the id of a topic that is deleted by its name
+    :param finds_first: whether a topic that is not there is unknown to those, too, who may not delete it, as from 4.0
+    :param creates_single: whether the right to create one topic is enough for that, as from 2.0 (KIP-277)
     """
 
     explains_configs: bool = True
     looks_at_names: bool = True
     names_deleted: bool = True
+    finds_first: bool = True
+    creates_single: bool = True
 
 
 def admin_path(numbers: tuple[int, ...]) -> AdminPath:
@@ -113,7 +117,14 @@ def admin_path(numbers: tuple[int, ...]) -> AdminPath:
 
     :param numbers: of the release: (0, 10, 2, 2)
     """
-    return AdminPath(explains_configs=numbers >= (2,), looks_at_names=numbers >= (2,), names_deleted=numbers >= (4,))
+    since_2, since_4 = numbers >= (2,), numbers >= (4,)
+    return AdminPath(
+        explains_configs=since_2,
+        looks_at_names=since_2,
+        names_deleted=since_4,
+        finds_first=since_4,
+        creates_single=since_2,
+    )
 
 
 def data_path(numbers: tuple[int, ...]) -> DataPath:

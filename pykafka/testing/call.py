@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from pykafka.protocol.schema import Request, Response
 
 if TYPE_CHECKING:
+    from pykafka.testing.logins import Login
     from pykafka.testing.state import ClusterState, Node
 
 R = TypeVar("R", bound=Response)
@@ -18,13 +19,29 @@ class HungUpError(Exception):
 
 
 class Session:
-    """The brokers' knowledge of one connection; a key of `Waiters`, which the end of the connection wakes."""
+    """The brokers' knowledge of one connection; a key of `Waiters`, which the end of the connection wakes.
 
-    def __init__(self) -> None:
+    :param login: by SASL; None: the brokers ask for none
+    """
+
+    def __init__(self, login: Login | None = None) -> None:
         #: Whether the connection has ended, or shall end.
         self.is_closed = False
         #: Called once when it ends, with the lock held.
         self.on_closed: list[Callable[[], object]] = []
+        self.login = login
+        #: The name in the client's certificate; None: it has sent none.
+        self.certified: str | None = None
+
+    @property
+    def principal(self) -> str:
+        """The client as ACLs name it: "User:alice"."""
+        return f"User:{self.user}"
+
+    @property
+    def user(self) -> str:
+        """The client as quotas name it."""
+        return (None if self.login is None else self.login.user) or self.certified or "ANONYMOUS"
 
 
 class Call:
@@ -42,9 +59,11 @@ class Call:
         "client_id",
         "delay_ms",
         "is_cut_short",
+        "is_last",
         "node",
         "request",
         "session",
+        "size",
         "state",
         "throttle_ms",
         "version",
@@ -65,12 +84,28 @@ class Call:
         self.request = request
         self.version = version
         self.client_id = client_id
+        #: Of the request as it came (bytes).
+        self.size = 0
         #: For how long the client shall not ask again (ms); an answer with such a field says so.
         self.throttle_ms = 0
         #: How much later the answer is sent (ms); the next request is read meanwhile, as on a long line.
         self.delay_ms = 0
         #: Whether the connection ends in the middle of the answer.
         self.is_cut_short = False
+        #: Whether it ends behind the answer.
+        self.is_last = False
+
+    def charge(self, key: str, amount: float, *, may_refuse: bool = False) -> int:
+        """Use up some of a quota of the client, and return how long it has to wait (ms), which the answer will say.
+
+        :param key: of the quota
+        :param amount: bytes, or partitions
+        :param may_refuse: whether a client that has used up all gets nothing, and has to wait; another gets what it wants
+        """
+        user, client = self.session.user, self.client_id or ""
+        wait_ms = self.state.quotas.charge(key, user, client, amount, may_refuse=may_refuse)
+        self.throttle_ms = max(self.throttle_ms, wait_ms)
+        return wait_ms
 
     def wait(self, ready: Callable[[], bool], timeout_ms: int, *keys: Hashable) -> bool:
         """Wait until something is so, and return whether it is; the lock is free during the wait.

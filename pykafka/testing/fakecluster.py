@@ -3,44 +3,35 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 import pykafka.testing.apis  # noqa: F401  (registers them)
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.base import Handler, Worker, process_number
+from pykafka.testing.acls import Authorizer
 from pykafka.testing.behaviour import admin_path, data_path, group_path, transaction_path
 from pykafka.testing.broker import Broker
 from pykafka.testing.call import APIS, spoken
-from pykafka.testing.faults import (
-    PLACES,
-    Cut,
-    Failure,
-    FakeClusterError,
-    Fault,
-    Faults,
-    Hold,
-    OnAnswer,
-    OnRequest,
-    Received,
-    Throttle,
-    When,
-)
+from pykafka.testing.faultcontrols import FaultControls
+from pykafka.testing.faults import FakeClusterError, Faults
 from pykafka.testing.names import ApiName, ErrorName, api_key, error_code
 from pykafka.testing.outdated import Outdated
 from pykafka.testing.overlays import Follower, Followers, TopicErrors
 from pykafka.testing.releases import NEWEST, release
 from pykafka.testing.replicas import NO_LEADER
+from pykafka.testing.sasl import Sasl
+from pykafka.testing.securitycontrols import SecurityControls
 from pykafka.testing.state import ClusterState, Node
+from pykafka.testing.tls import ServerContext
 from pykafka.testing.topics import Partition
 
 #: How long the timekeeper may take to end (s).
 _JOIN_S = 10.0
 
 
-class FakeCluster:
+class FakeCluster(FaultControls, SecurityControls):
     """A Kafka cluster of brokers in Python, on ports of 127.0.0.1.
 
         with FakeCluster(brokers=3, topics={"orders": 4}) as cluster:
@@ -56,6 +47,11 @@ class FakeCluster:
     :param default_partitions: of topics that requests for metadata create
     :param versions: the lowest and the highest version of some APIs, by API; None for an API that brokers do not have
     :param handler: the concurrency of its workers; None: threads
+    :param sasl: brokers ask for a login: names and passwords, or a `Sasl`; None: they do not
+    :param authorizer: True: clients may do only what `allow` and their ACLs say; an `Authorizer` says more
+    :param super_users: who may do everything then: "alice"
+    :param tls: an `ssl.SSLContext` of a server, for all brokers: its certificate names 127.0.0.1; None: connections are plain
+    :raises ValueError: there is no such release, or it has no such login
     """
 
     def __init__(
@@ -68,12 +64,17 @@ class FakeCluster:
         default_partitions: int = 4,
         versions: Mapping[ApiName, tuple[int, int] | None] | None = None,
         handler: Handler | None = None,
+        sasl: Mapping[str, str] | Sasl | None = None,
+        authorizer: Authorizer | bool = False,
+        super_users: Sequence[str] = (),
+        tls: ServerContext | None = None,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"brokers is {brokers}: a cluster has at least one")
         self._state = state = ClusterState(handler or ThreadingHandler())
         state.cluster_id = str(state.new_uuid())
         self._play(as_version)
+        self._secure(sasl, authorizer, super_users, tls)
         state.default_partitions = default_partitions
         self._faults = Faults(state)
         self._outdated = Outdated(state)
@@ -146,11 +147,6 @@ class FakeCluster:
         """The numbers of the brokers."""
         return list(self._state.nodes)
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether it was closed."""
-        return not self._dropped.alive
-
     def close(self) -> None:
         """Stop all brokers, and forget their data; a second call does nothing. A forked child only drops its references.
 
@@ -166,25 +162,6 @@ class FakeCluster:
                 self._dropped.detach()  # not before: Ctrl-C may come in between
             _join(self._brokers, self._timekeepers)
             self._faults.raise_first()
-
-    @contextmanager
-    def _locked(self) -> Iterator[ClusterState]:
-        """Hold the lock of the state.
-
-        :raises FakeClusterError: it is closed, or belongs to the parent of this process
-        """
-        closed = FakeClusterError("the cluster is closed, or was started by the parent of this process: start another")
-        if self._pid != process_number():
-            raise closed
-        with self._state.lock:
-            if self.is_closed:  # maybe while this worker waited for the lock
-                raise closed
-            yield self._state
-
-    def _broker(self, number: int) -> Broker:
-        if number not in self._brokers:
-            raise ValueError(f"there is no broker {number}: they are numbered 1 to {len(self._brokers)}")
-        return self._brokers[number]
 
     def _partition(self, topic: str, index: int) -> Partition:
         found = self._state.topics.get(topic)
@@ -420,157 +397,6 @@ class FakeCluster:
         """Move the cluster's clock forward (s): what is due by then happens now, such as the end of a silent member."""
         with self._locked() as state:
             state.waiters.advance(int(seconds * 1000))
-
-    # Faults
-
-    def fail(
-        self,
-        api: ApiName,
-        error: ErrorName,
-        times: int = 1,
-        broker: int | None = None,
-        when: When | None = None,
-        latency_ms: int = 0,
-    ) -> Fault:
-        """Make the next requests of an API fail: they are not carried out, and their answers have an error.
-
-        :param error: which; "NONE" lets a request pass, before those that are set up to fail later
-        :param times: how many requests
-        :param broker: at this one alone; None: at all
-        :param when: for which requests; None: for all
-        :param latency_ms: how much later they are answered (ms)
-        """
-        return self._outcome(Failure, api, broker, when, times, code=error_code(error), latency_ms=latency_ms)
-
-    def cut(
-        self,
-        api: ApiName,
-        place: str = "before",
-        times: int = 1,
-        broker: int | None = None,
-        when: When | None = None,
-        latency_ms: int = 0,
-    ) -> Fault:
-        """Cut the connections of the next requests of an API.
-
-        :param place: "before" the request is carried out, in the "middle" of its answer, or "after" it is carried out, without
-            an answer
-        :param latency_ms: how much later that happens (ms)
-        """
-        if place not in PLACES:
-            raise ValueError(f"place is {place!r}: one of {', '.join(PLACES)}")
-        return self._outcome(Cut, api, broker, when, times, place=place, latency_ms=latency_ms)
-
-    def _outcome(
-        self, kind: Any, api: ApiName, broker: int | None, when: When | None, times: int, **more: Any
-    ) -> Fault:
-        if times < 1:
-            raise ValueError(f"times is {times}: at least one request")
-        fault: Fault = self._made(kind, api, broker, when, times, **more)
-        with self._locked():
-            self._faults.add(fault)
-        return fault
-
-    def _made(self, kind: Any, api: ApiName, broker: int | None, *arguments: Any, **more: Any) -> Any:
-        if broker is not None:
-            self._broker(broker)
-        return kind(self._state, api_key(api), broker, *arguments, **more)
-
-    def hold(self, api: ApiName, broker: int | None = None, when: When | None = None) -> Hold:
-        """Hold the answers of an API back until `release` of what this returns; the requests are carried out before.
-
-        with cluster.hold("Produce") as held:
-            producer.produce("orders", b"one")
-            held.await_met()
-        """
-        fault: Hold = self._made(Hold, api, broker, when)
-        with self._locked():
-            self._faults.add(fault)
-        return fault
-
-    def throttle(self, api: ApiName, milliseconds: int, broker: int | None = None, times: int | None = None) -> Fault:
-        """Throttle an API: after an answer, which says so, a broker reads nothing from the connection for a time (KIP-219).
-
-        :param milliseconds: for how long (ms)
-        :param times: how many requests; None: until `end` of what this returns
-        """
-        if milliseconds < 1:
-            raise ValueError(f"milliseconds is {milliseconds}: at least 1")
-        fault: Fault = self._made(Throttle, api, broker, None, times, milliseconds=milliseconds)
-        with self._locked():
-            self._faults.add(fault)
-        return fault
-
-    def latency(self, broker: int, milliseconds: int) -> None:
-        """Delay the answers of a broker (ms); 0 ends that. As on a long line, requests may follow each other."""
-        found = self._broker(broker)
-        if milliseconds < 0:
-            raise ValueError(f"a latency of {milliseconds} ms is not possible")
-        with self._locked():
-            self._faults.latencies[found.node.node_id] = milliseconds
-
-    def pending(self, api: ApiName) -> list[Fault]:
-        """Return what `fail` and `cut` have set up for requests of an API that have not come yet."""
-        key = api_key(api)
-        with self._locked():
-            return [fault for fault in self._faults.outcomes if fault.key == key and fault.left]
-
-    def clear_faults(self, api: ApiName | None = None) -> None:
-        """End what `fail`, `cut`, `hold` and `throttle` have set up, of one API or of all."""
-        key = None if api is None else api_key(api)
-        with self._locked():
-            faults = [one for one in (*self._faults.outcomes, *self._faults.conditions) if key in (None, one.key)]
-        for fault in faults:
-            if isinstance(fault, Hold):
-                fault.release()
-            else:
-                fault.end()
-
-    def on_request(self, fn: OnRequest) -> Callable[[], None]:
-        """Call a function with each request (`Call`) before it is carried out, by the worker of its connection.
-
-        :param fn: if it returns a response, the client gets that, and the request is not carried out; it may use the cluster
-        :return: call it to end this
-        """
-        return self._hook(self._faults.on_request, fn)
-
-    def on_answer(self, fn: OnAnswer) -> Callable[[], None]:
-        """Call a function with each request and its response before that is sent, by the worker of the connection.
-
-        :param fn: if it returns a response, the client gets that one; it may use the cluster
-        :return: call it to end this
-        """
-        return self._hook(self._faults.on_answer, fn)
-
-    def _hook(self, hooks: list[Any], fn: Any) -> Callable[[], None]:
-        with self._locked() as state:
-            hooks.append(fn)
-        lock = state.lock
-
-        def end() -> None:
-            with lock:
-                if fn in hooks:
-                    hooks.remove(fn)
-
-        return end
-
-    # What was received
-
-    def track_requests(self) -> None:
-        """Start to record requests; drop those recorded before."""
-        with self._locked():
-            self._faults.received = []
-
-    def untrack_requests(self) -> None:
-        """Stop to record requests, and drop those recorded."""
-        with self._locked():
-            self._faults.received = None
-
-    def requests(self, api: ApiName | None = None) -> list[Received]:
-        """Return the requests since `track_requests`, in the order of their arrival; those of one API if it is given."""
-        key = None if api is None else api_key(api)
-        with self._locked():
-            return [one for one in self._faults.received or () if key in (None, one.api_key)]
 
 
 def _stop(state: ClusterState, brokers: dict[int, Broker]) -> None:

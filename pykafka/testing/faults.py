@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.exceptions import FetchSessionIdNotFound, InvalidFetchSessionEpoch, KafkaException
 from pykafka.protocol import wire
+from pykafka.testing.authorization import authorized
 from pykafka.testing.call import Call, HungUpError
 from pykafka.testing.fetch_sessions import wanted_of
 from pykafka.testing.names import api_name
@@ -139,7 +140,7 @@ class Fault:
 
     def answer(self, call: Call, api: Api) -> Response | None:
         """Answer the request, with what goes wrong; the caller holds the lock."""
-        return api.answer(call, call.request)
+        return authorized(call, api)
 
 
 class Failure(Fault):
@@ -220,7 +221,7 @@ class Cut(Fault):
             call.wait(bool, self.latency_ms)
         if self.place == "before":
             raise HungUpError
-        response = api.answer(call, call.request)
+        response = authorized(call, api)
         if self.place == "after" or response is None:
             raise HungUpError
         call.is_cut_short = True
@@ -337,7 +338,7 @@ class Faults:
                 if fault.left == 0 and fault in self.outcomes:
                     self.outcomes.remove(fault)
                 return fault.answer(call, api)
-        return api.answer(call, call.request)
+        return authorized(call, api)
 
     def _ask(self, hooks: list[Any], call: Call, *response: Response) -> Response | None:
         """Call the hooks without the lock, so that they can use the cluster; the last response that one returns counts."""

@@ -7,20 +7,30 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pykafka.exceptions import KafkaException, SocketDisconnectedError, UnknownError, UnsupportedVersion
+from pykafka.exceptions import (
+    IllegalSaslState,
+    KafkaException,
+    SocketDisconnectedError,
+    UnknownError,
+    UnsupportedVersion,
+)
 from pykafka.network.frames import FrameReader
 from pykafka.protocol import wire
 from pykafka.protocol.primitives import Cursor
 from pykafka.protocol.schema import RequestHeader, ResponseHeader, request_header_version, response_header_version
 from pykafka.testing.call import APIS, Api, Call, HungUpError, Session
 from pykafka.testing.faults import FOREVER_MS
+from pykafka.testing.logins import Login
 from pykafka.testing.refusals import refusal
+from pykafka.testing.sasl import LoginRefusedError
+from pykafka.testing.tls import ServerTls
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Stream
     from pykafka.protocol.schema import Request, Response
     from pykafka.testing.faults import Faults
     from pykafka.testing.state import ClusterState, Node
+    from pykafka.testing.tls import ServerContext
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +60,7 @@ class Peer:
         self.faults = faults
         self.node = node
         self.stream = stream
-        self.session = Session()
+        self.session = Session(Login(state, state.sasl) if state.sasl.mechanisms else None)
         self._spawn = spawn
         # What is sent later: (when (ms since 1970), pieces). A worker of its own sends it, the first one stays in until then.
         self._late: deque[tuple[int, list[bytes | memoryview]]] = deque()
@@ -60,8 +70,10 @@ class Peer:
 
     def serve(self) -> None:
         """Answer requests until the client leaves or the connection is cut."""
-        frames = FrameReader(self.stream, self.state.handler, _READ_AHEAD, False)
         try:
+            if self.state.tls is not None:
+                self._start_tls(self.state.tls)
+            frames = FrameReader(self.stream, self.state.handler, _READ_AHEAD, self.state.tls is not None)
             while not self.session.is_closed:
                 try:
                     frame = frames.next(_READ_S)
@@ -76,6 +88,12 @@ class Peer:
             with self.state.lock:
                 self.close()
 
+    def _start_tls(self, context: ServerContext) -> None:
+        tls = ServerTls(context)
+        # A connection that is closed meanwhile closes the stream below.
+        self.stream = self.state.handler.wrap_tls(self.stream, tls, None, _WRITE_S)
+        self.session.certified = tls.client()
+
     def close(self) -> None:
         """Cut the connection, and end what its worker waits for; the caller holds the lock of the state."""
         self.session.is_closed = True
@@ -87,6 +105,9 @@ class Peer:
 
     def _handle(self, frame: memoryview) -> None:
         """Answer one request."""
+        if self.session.login is not None and self.session.login.awaits_token:
+            self._take_token(self.session.login, bytes(frame))
+            return
         key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big", signed=True)
         state = self.state
         if version not in state.versions.get(key, ()):
@@ -100,6 +121,7 @@ class Peer:
         with state.lock:
             self._await_awake()
             call = Call(state, self.node, self.session, request, version, header.client_id)
+            call.size = len(frame)
             try:
                 response = self._outcome(call, found)
             except HungUpError:
@@ -117,13 +139,30 @@ class Peer:
 
     def _outcome(self, call: Call, found: Api) -> Response | None:
         """Answer a request; what fails here is reported, and is the broker's unknown error to the client."""
+        login = call.session.login
         try:
+            if login is not None and not login.admits(found.request.api_key):
+                call.is_last = True
+                return refusal(call.request, call.version, IllegalSaslState.ERROR_CODE)
             return self.faults.around(call, found)
         except HungUpError:
             raise
+        except LoginRefusedError as error:
+            raise HungUpError(*error.args) from error
         except Exception as error:  # noqa: BLE001 - whatever a test's function may raise
             self.faults.failed(call, error)
             return refusal(call.request, call.version, UnknownError.ERROR_CODE)
+
+    def _take_token(self, login: Login, token: bytes) -> None:
+        """Answer a token of Kafka 0.10, which no request is around: wrong credentials end the connection."""
+        with self.state.lock:
+            self._await_awake()
+            try:
+                answer = login.step(token)
+            except LoginRefusedError as error:
+                log.info("fake broker %s refuses a login: %s", self.node.node_id, error)
+                raise HungUpError from error
+        self.stream.send([len(answer).to_bytes(4, "big") + answer], _WRITE_S)
 
     def _await_awake(self) -> None:
         """Wait while the broker is paused; the caller holds the lock.
@@ -159,6 +198,10 @@ class Peer:
         if call.is_cut_short:
             data = b"".join(pieces)
             pieces = [data[: len(data) // 2]]
+        if call.is_last:
+            self._sit_out(call.delay_ms)
+            self.stream.send(pieces, _WRITE_S)
+            raise HungUpError
         state = self.state
         if call.delay_ms or self._late:
             with state.lock:

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
 
+from pykafka.testing.acls import Authorizer
 from pykafka.testing.behaviour import AdminPath, DataPath
 from pykafka.testing.configs import Configs
 from pykafka.testing.features import Features
 from pykafka.testing.fetch_sessions import FetchSessions
 from pykafka.testing.groups.groups import Groups
 from pykafka.testing.offsets import Offsets
+from pykafka.testing.quotas import Quotas
 from pykafka.testing.releases import NEWEST
 from pykafka.testing.replicas import Replicas
+from pykafka.testing.sasl import Sasl
 from pykafka.testing.share_sessions import ShareSessions
 from pykafka.testing.topics import Partition, Topic
 from pykafka.testing.transactions import Transactions
@@ -23,6 +26,7 @@ from pykafka.testing.waiters import Waiters
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
+    from pykafka.testing.tls import ServerContext
 
 HOST = "127.0.0.1"
 #: How often brokers look for records that are too old (ms): log.retention.check.interval.ms.
@@ -85,6 +89,13 @@ class ClusterState:
         self.features = Features()
         self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
         self._expires = False
+        #: Users, and how they log in: they do not if there are no mechanisms.
+        self.sasl = Sasl(mechanisms=())
+        #: What makes connections TLS; None: they are plain.
+        self.tls: ServerContext | None = None
+        self.quotas = Quotas(self.now_ms)
+        #: The ACLs; None: all clients may do everything.
+        self.authorizer: Authorizer | None = None
         #: Whether a request for metadata may create a topic, and how.
         self.auto_create = True
         self.default_partitions = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka.testing import FakeCluster
+from pykafka.testing import Authorizer, FakeCluster
 from pykafka.testing.call import APIS
 from pykafka.testing.releases import RELEASES, Release
 from tests.conformance.programs import PROGRAMS
@@ -16,7 +16,8 @@ from tests.conformance.speaker import run
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.name)
 def test_fake_answers_as_recorded(release: Release, program: str) -> None:
     """Each program of requests gets the answers that a real broker of the release gave."""
-    with FakeCluster(1, as_version=release.name, default_partitions=1) as cluster:
+    acls = Authorizer(is_open=True)
+    with FakeCluster(1, as_version=release.name, default_partitions=1, authorizer=acls) as cluster:
         cluster.set_group_settings(initial_rebalance_delay_ms=0)
         found = run(PROGRAMS[program], cluster.hosts, release.numbers)
     expected = read(release.name)[program]

@@ -1,6 +1,7 @@
 """The answers of fake brokers: a module for each subject, which registers its APIs in `pykafka.testing.call.APIS`."""
 
 from pykafka.testing.apis import (
+    acls,
     api_versions,
     cluster,
     configs,
@@ -14,6 +15,8 @@ from pykafka.testing.apis import (
     metadata,
     offsets,
     produce,
+    quotas,
+    sasl,
     share_fetch,
     share_groups,
     telemetry,
@@ -23,6 +26,7 @@ from pykafka.testing.apis import (
 )
 
 __all__ = [
+    "acls",
     "api_versions",
     "cluster",
     "configs",
@@ -36,6 +40,8 @@ __all__ = [
     "metadata",
     "offsets",
     "produce",
+    "quotas",
+    "sasl",
     "share_fetch",
     "share_groups",
     "telemetry",

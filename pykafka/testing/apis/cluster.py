@@ -14,7 +14,7 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.wire.quorum import ReplicaState
-from pykafka.testing.apis.metadata import CLUSTER_OPERATIONS
+from pykafka.testing.apis.metadata import cluster_operations
 from pykafka.testing.call import Call, api
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def describe_cluster(call: Call, request: wire.DescribeClusterRequest) -> wire.D
         if node.is_up or request.include_fenced_brokers
     ]
     if request.include_cluster_authorized_operations:
-        answer.cluster_authorized_operations = CLUSTER_OPERATIONS
+        answer.cluster_authorized_operations = cluster_operations(call)
     return answer
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pykafka.admin.acls import ResourceType
+from pykafka.admin.results import AclOperation
 from pykafka.exceptions import (
     InvalidRequest,
     ProtocolClientError,
@@ -12,6 +14,7 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.testing.apis.coordinators import message_of
+from pykafka.testing.authorization import require
 from pykafka.testing.call import Call, api
 from pykafka.testing.configs import (
     ALL_BROKERS,
@@ -45,7 +48,8 @@ def static_settings(call: Call) -> dict[str, str]:
     """Return what a broker would have been started with, to be as it is."""
     state, node = call.state, call.node
     groups, transactions = state.groups.settings, state.transactions
-    listener = f"PLAINTEXT://{node.host}:{node.port}"
+    protocol = f"{'SASL_' if state.sasl.mechanisms else ''}{'PLAINTEXT' if state.tls is None else 'SSL'}"
+    listener = f"{protocol}://{node.host}:{node.port}"
     settings = {
         "advertised.listeners": listener,
         "auto.create.topics.enable": str(state.auto_create).lower(),
@@ -79,6 +83,7 @@ def _described(
 ) -> _Described:
     answer = _Described(resource_type=asked.resource_type, resource_name=asked.resource_name, error_message="")
     try:
+        _check_right(call, AclOperation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name)
         entries = _entries(call, asked.resource_type, asked.resource_name)
     except ProtocolClientError as error:
         answer.error_code, answer.error_message = error.ERROR_CODE, message_of(error)
@@ -90,6 +95,15 @@ def _described(
         if not keys or entry.setting.name in keys
     ]
     return answer
+
+
+def _check_right(call: Call, operation: AclOperation, kind: int, name: str) -> None:
+    if kind == Resource.TOPIC:
+        require(call, operation, ResourceType.TOPIC, name)
+    elif kind == Resource.GROUP:
+        require(call, operation, ResourceType.GROUP, name)
+    else:
+        require(call, operation, ResourceType.CLUSTER)
 
 
 def _config(entry: Entry, version: int, with_synonyms: bool) -> _Described.Config:
@@ -187,6 +201,7 @@ def _altered(
     call: Call, kind: int, name: str, changes: Sequence[Change], replaces: bool, is_trial: bool
 ) -> tuple[int, str | None]:
     try:
+        _check_right(call, AclOperation.ALTER_CONFIGS, kind, name)
         if kind == Resource.BROKER_LOGGER:
             _alter_loggers(call, name, changes, is_trial)
         else:

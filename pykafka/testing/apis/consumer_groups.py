@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from pykafka.exceptions import GroupIdNotFound, ProtocolClientError, UnsupportedVersion
+from pykafka.admin.acls import ResourceType
+from pykafka.admin.results import AclOperation as Operation
+from pykafka.exceptions import GroupIdNotFound, ProtocolClientError, TopicAuthorizationFailed, UnsupportedVersion
 from pykafka.protocol import wire
 from pykafka.testing.apis.coordinators import check_group, message_of
-from pykafka.testing.apis.groups import ALL_OPERATIONS, client_of
+from pykafka.testing.apis.groups import client_of
+from pykafka.testing.authorization import may, operations, require
 from pykafka.testing.call import Call, api
 from pykafka.testing.groups.consumer_group import ConsumerGroup, by_topic
 
@@ -31,6 +34,8 @@ def consumer_group_heartbeat(
     """Take in, keep or let go a member, and say what it may read."""
     try:
         _check_on(call)
+        for topic in request.subscribed_topic_names or ():
+            require(call, Operation.DESCRIBE, ResourceType.TOPIC, topic)
         check_group(call, request.group_id)
         return call.state.groups.consumer_heartbeat(request, client_of(call))
     except ProtocolClientError as error:
@@ -52,8 +57,13 @@ def consumer_group_describe(
                 other = call.state.groups.get(name)
                 raise GroupIdNotFound(f"Group {name} {'not found' if other is None else 'is not a consumer group'}.")
             one = _description(call, group)
+            topics = {found.topic_name for member in one.members for found in member.assignment.topic_partitions}
+            if not all(may(call, Operation.DESCRIBE, ResourceType.TOPIC, topic) for topic in topics):
+                raise TopicAuthorizationFailed(
+                    "The group has described topic(s) that the client is not authorized to describe."
+                )
             if request.include_authorized_operations:
-                one.authorized_operations = ALL_OPERATIONS
+                one.authorized_operations = operations(call, ResourceType.GROUP, name)
         except ProtocolClientError as error:
             one = _Described(error_code=error.ERROR_CODE, error_message=message_of(error), group_id=name)
         described.append(one)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pykafka.admin.acls import ResourceType
+from pykafka.admin.results import AclOperation as Operation
 from pykafka.exceptions import (
     GroupCoordinatorNotAvailable,
     InvalidGroupId,
@@ -10,10 +12,15 @@ from pykafka.exceptions import (
     ProtocolClientError,
 )
 from pykafka.protocol import wire
+from pykafka.testing.authorization import require
 from pykafka.testing.call import Call, api
 
 #: By key_type; the share coordinator has the state of share groups (KIP-932).
 KINDS = {0: "group", 1: "transaction", 2: "share"}
+_RIGHTS = {
+    "group": (Operation.DESCRIBE, ResourceType.GROUP),
+    "transaction": (Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
+}
 _Found = wire.FindCoordinatorResponse.Coordinator
 
 
@@ -33,6 +40,13 @@ def _coordinator(call: Call, key_type: int, key: str) -> _Found:
     kind = KINDS.get(key_type)
     if kind is None or (kind == "share" and (call.version < 6 or key.count(":") < 2)):
         return _failed(key, InvalidRequest, "The coordinator type or its key is not valid.")
+    try:
+        if kind in _RIGHTS:
+            require(call, *_RIGHTS[kind], key)
+        else:
+            require(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+    except ProtocolClientError as error:
+        return _failed(key, type(error), message_of(error))
     node = call.state.coordinator(kind, key)
     if node is None:
         return _failed(key, GroupCoordinatorNotAvailable, "The coordinator is not available.")

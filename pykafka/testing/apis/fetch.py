@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from pykafka.admin.acls import ResourceType
+from pykafka.admin.results import AclOperation as Operation
 from pykafka.exceptions import (
     FencedLeaderEpoch,
     NotLeaderForPartition,
     OffsetOutOfRangeError,
+    TopicAuthorizationFailed,
     UnknownLeaderEpoch,
     UnknownTopicId,
     UnknownTopicOrPartition,
     UnsupportedCompressionType,
 )
 from pykafka.protocol import wire
+from pykafka.testing.authorization import may
 from pykafka.testing.batches import StoredBatch, converted
 from pykafka.testing.call import Call, api
 from pykafka.testing.fetch_sessions import FetchContext, FetchSessions, Wanted
+from pykafka.testing.quotas import FETCH
 from pykafka.testing.state import ClusterState, Node
 from pykafka.testing.topics import Partition
 from pykafka.utils.compression import ZSTD
@@ -36,6 +41,8 @@ _WITH_LIMIT, _WITH_BATCHES, _WITH_ZSTD, _WITH_RACKS, _WITH_DIVERGING, _WITH_IDS,
     16,
 )
 _WITH_STATE = 15
+#: Errors of partitions that brokers do not look at.
+_NOT_HERE = (UnknownTopicOrPartition.ERROR_CODE, UnknownTopicId.ERROR_CODE, TopicAuthorizationFailed.ERROR_CODE)
 _UNLIMITED = 2**31 - 1
 _SESSION_BITS = 31
 
@@ -50,7 +57,12 @@ def fetch(call: Call, request: wire.FetchRequest) -> wire.FetchResponse:
     if reads:
         found = [read.partition for read in reads if read.partition is not None]
         call.wait(lambda: _is_enough(reads, request.min_bytes), request.max_wait_ms, *found)
-    return _respond(call, context, _answers(reads, request))
+    answers = _answers(reads, request)
+    size = sum(map(len, (piece for answer in answers for piece in answer.records or ())))
+    if size and call.charge(FETCH, size, may_refuse=True):
+        # Who has to wait gets nothing, and asks again.
+        return wire.FetchResponse(session_id=context.session_id if context.session is not None else 0)
+    return _respond(call, context, answers)
 
 
 def _sessions(state: ClusterState, node: Node) -> FetchSessions:
@@ -99,6 +111,9 @@ class PartitionRead:
         """Return why it cannot be read; 0 if it can."""
         partition, asked, node, topic = self.partition, self.asked, self.call.node.node_id, self.topic
         is_gone = topic is None or self.call.state.topics.get(topic.name) is not topic
+        name = self.wanted.name if topic is None else topic.name
+        if name and not may(self.call, Operation.READ, ResourceType.TOPIC, name):
+            return TopicAuthorizationFailed.ERROR_CODE
         if is_gone or partition is None:
             by_id = is_gone and self.call.version >= _WITH_IDS
             return UnknownTopicId.ERROR_CODE if by_id else UnknownTopicOrPartition.ERROR_CODE
@@ -173,7 +188,7 @@ class PartitionRead:
         answer.error_code = self.error()
         path = self.call.state.data_path
         if answer.error_code or self.partition is None:
-            is_unknown = answer.error_code in (UnknownTopicOrPartition.ERROR_CODE, UnknownTopicId.ERROR_CODE)
+            is_unknown = answer.error_code in _NOT_HERE
             answer.aborted_transactions = [] if is_unknown and not path.null_aborted else None
             return answer
         answer.high_watermark = self.high_watermark()
@@ -246,6 +261,10 @@ def _answers(reads: list[PartitionRead], request: wire.FetchRequest) -> list[_An
     answers: list[_Answer] = []
     has_limit = bool(reads) and reads[0].call.version >= _WITH_LIMIT
     left = request.max_bytes if has_limit else _UNLIMITED
+    if reads:
+        call = reads[0].call
+        window = call.state.quotas.window(FETCH, call.session.user, call.client_id or "")
+        left = left if window is None else min(left, int(window))
     at_least_one = has_limit
     for read in reads:
         answer = read.answer(max(left, 0), at_least_one)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from pykafka.admin.acls import ResourceType
+from pykafka.admin.results import AclOperation as Operation
 from pykafka.exceptions import (
+    GroupAuthorizationFailed,
     GroupIdNotFound,
     GroupSubscribedToTopic,
     InconsistentGroupProtocol,
@@ -14,14 +17,13 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.testing.apis.coordinators import check_group, message_of
+from pykafka.testing.authorization import may, operations, require
 from pykafka.testing.call import Call, HungUpError, api
 from pykafka.testing.groups.classic import ClassicGroup, GroupState
 from pykafka.testing.groups.held import Client, Held
 
 #: How long an answer is waited for at most (ms): rebalances have timeouts of their own.
 _LONGEST_MS = 7 * 24 * 3600 * 1000
-#: What all clients may do with a group if brokers have no ACLs: read, delete, describe, read and change its configuration.
-ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 A = TypeVar("A")
 _Listed = wire.ListGroupsResponse.Group
 _Described = wire.DescribeGroupsResponse.Group
@@ -46,6 +48,7 @@ def join_group(call: Call, request: wire.JoinGroupRequest) -> wire.JoinGroupResp
     groups = call.state.groups
     settings = groups.settings
     try:
+        require(call, Operation.READ, ResourceType.GROUP, request.group_id)
         check_group(call, request.group_id)
         if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
             raise InvalidSessionTimeout(f"the session timeout is {request.session_timeout_ms} ms")
@@ -55,7 +58,7 @@ def join_group(call: Call, request: wire.JoinGroupRequest) -> wire.JoinGroupResp
             error_code=error.ERROR_CODE,
             member_id=request.member_id,
             protocol_name=None,
-            generation_id=settings.path.refused_generation,
+            generation_id=-1 if isinstance(error, GroupAuthorizationFailed) else settings.path.refused_generation,
         )
     if answer.protocol_name is None and call.version < 7:
         answer.protocol_name = ""
@@ -130,7 +133,7 @@ def describe_groups(call: Call, request: wire.DescribeGroupsRequest) -> wire.Des
             described.append(_Described(error_code=error.ERROR_CODE, group_id=name))
     for one in described:
         if request.include_authorized_operations and not one.error_code:
-            one.authorized_operations = ALL_OPERATIONS
+            one.authorized_operations = operations(call, ResourceType.GROUP, one.group_id)
     return wire.DescribeGroupsResponse(groups=described)
 
 
@@ -169,6 +172,7 @@ def list_groups(call: Call, request: wire.ListGroupsRequest) -> wire.ListGroupsR
     """List the groups that this broker coordinates."""
     states = {state.lower() for state in request.states_filter}
     types = {type_.lower() for type_ in request.types_filter}
+    may_all = may(call, Operation.DESCRIBE, ResourceType.CLUSTER)
     listed = [
         _Listed(
             group_id=group.name,
@@ -178,6 +182,7 @@ def list_groups(call: Call, request: wire.ListGroupsRequest) -> wire.ListGroupsR
         )
         for group in call.state.groups
         if call.state.coordinator("group", group.name) is call.node
+        and (may_all or may(call, Operation.DESCRIBE, ResourceType.GROUP, group.name))
         and (not states or group.state_name.lower() in states)
         and (not types or group.type in types)
     ]

@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from pykafka.admin.acls import ResourceType
+from pykafka.admin.results import AclOperation as Operation
 from pykafka.exceptions import (
     InvalidReplicationFactor,
     InvalidRequest,
     InvalidTopic,
     LeaderNotAvailable,
     ReplicaNotAvailable,
+    TopicAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
 from pykafka.protocol import wire
+from pykafka.testing.authorization import may, operations
 from pykafka.testing.call import Call, api
-from pykafka.testing.state import ClusterState
 from pykafka.testing.topicnames import is_legal
 from pykafka.testing.topics import INTERNAL_TOPICS, Partition, Topic
 
 _Listed = wire.MetadataResponse.Topic
 _NO_ID = UUID(int=0)
-#: Without an authorizer, everybody may do everything: the bits of Kafka's operations on a topic, and on the cluster.
-TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 #: The first versions that ask for topics by id, and that may forbid to create them.
 _WITH_IDS, _WITH_CHOICE = 12, 4
 
@@ -34,13 +34,13 @@ def metadata(call: Call, request: wire.MetadataRequest) -> wire.MetadataResponse
     """Say which brokers there are, and who leads which partition."""
     state = call.state
     if request.topics is None or (not request.topics and call.version == 0):
-        topics = [_described(call, topic) for topic in state.topics.values()]
+        topics = [_described(call, topic) for topic in state.topics.values() if may_describe(call, topic.name)]
     else:
         topics = [_named(call, request, asked) for asked in request.topics]
     if request.include_topic_authorized_operations:
         for topic in topics:
-            if not topic.error_code:
-                topic.topic_authorized_operations = TOPIC_OPERATIONS
+            if topic.name and topic.error_code != TopicAuthorizationFailed.ERROR_CODE:
+                topic.topic_authorized_operations = operations(call, ResourceType.TOPIC, topic.name)
     brokers = [
         wire.MetadataResponse.Broker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
         for node in state.nodes.values()
@@ -53,19 +53,32 @@ def metadata(call: Call, request: wire.MetadataRequest) -> wire.MetadataResponse
         brokers=brokers, cluster_id=state.cluster_id, controller_id=controller, topics=topics
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(call)
     return response
+
+
+def may_describe(call: Call, topic: str) -> bool:
+    """Return whether the client may know of a topic."""
+    return may(call, Operation.DESCRIBE, ResourceType.TOPIC, topic)
+
+
+def cluster_operations(call: Call) -> int:
+    """Return what the client may do with the cluster, as bits: 0 if it may not know that."""
+    may_know = may(call, Operation.DESCRIBE, ResourceType.CLUSTER)
+    return operations(call, ResourceType.CLUSTER) if may_know else 0
 
 
 def _named(call: Call, request: wire.MetadataRequest, asked: Any) -> _Listed:
     state = call.state
     if asked.name is None or asked.topic_id != _NO_ID:
         return _by_id(call, asked)
+    if not may_describe(call, asked.name):
+        return _Listed(error_code=TopicAuthorizationFailed.ERROR_CODE, name=asked.name)
     topic = state.topics.get(asked.name)
     if topic is not None:
         return _described(call, topic)
     may_create = request.allow_auto_topic_creation or call.version < _WITH_CHOICE
-    code = _create(state, asked.name, may_create)
+    code = _create(call, asked.name, may_create)
     return _Listed(error_code=code, name=asked.name, is_internal=asked.name in INTERNAL_TOPICS)
 
 
@@ -75,14 +88,20 @@ def _by_id(call: Call, asked: Any) -> _Listed:
     topic = call.state.topic_ids.get(asked.topic_id)
     if topic is None:
         return _Listed(error_code=UnknownTopicId.ERROR_CODE, name=None, topic_id=asked.topic_id)
+    if not may_describe(call, topic.name):
+        return _Listed(error_code=TopicAuthorizationFailed.ERROR_CODE, name=None, topic_id=asked.topic_id)
     return _described(call, topic)
 
 
-def _create(state: ClusterState, name: str, may_create: bool) -> int:
+def _create(call: Call, name: str, may_create: bool) -> int:
+    state = call.state
     # Brokers have the controller create it, and do not know it yet when they answer: the client asks again.
     if not is_legal(name) and (may_create or state.admin_path.looks_at_names):
         return InvalidTopic.ERROR_CODE
     if may_create and state.auto_create and name not in INTERNAL_TOPICS:
+        is_allowed = may(call, Operation.CREATE, ResourceType.CLUSTER)
+        if not (is_allowed or may(call, Operation.CREATE, ResourceType.TOPIC, name)):
+            return TopicAuthorizationFailed.ERROR_CODE
         if state.default_replication > sum(node.is_up for node in state.nodes.values()):
             return InvalidReplicationFactor.ERROR_CODE
         state.add_topic(name, state.place(state.default_partitions, state.default_replication))

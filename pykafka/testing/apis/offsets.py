@@ -6,17 +6,21 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from uuid import UUID
 
+from pykafka.admin.acls import ResourceType
+from pykafka.admin.results import AclOperation as Operation
 from pykafka.exceptions import (
     IllegalGeneration,
     OffsetMetadataTooLarge,
     ProtocolClientError,
     StaleMemberEpoch,
+    TopicAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
     UnstableOffsetCommit,
 )
 from pykafka.protocol import wire
 from pykafka.testing.apis.coordinators import check_group
+from pykafka.testing.authorization import may, require
 from pykafka.testing.call import Call, api
 from pykafka.testing.groups.commit import Commit
 from pykafka.testing.topics import Topic
@@ -186,6 +190,7 @@ def offset_fetch(call: Call, request: wire.OffsetFetchRequest) -> wire.OffsetFet
 def _of_group(call: Call, asked: _Fetch.Group, *, require_stable: bool) -> _Fetched.Group:
     name, result = asked.group_id, _Fetched.Group(group_id=asked.group_id)
     try:
+        require(call, Operation.DESCRIBE, ResourceType.GROUP, name)
         check_group(call, name, may_be_empty=True)
         group = call.state.groups.get(name)
         if group is not None:
@@ -199,7 +204,8 @@ def _of_group(call: Call, asked: _Fetch.Group, *, require_stable: bool) -> _Fetc
     if topics is None:
         indexes: dict[str, list[int]] = {}
         for topic, index in sorted(call.state.offsets.of_group(name)):
-            indexes.setdefault(topic, []).append(index)
+            if may(call, Operation.DESCRIBE, ResourceType.TOPIC, topic):
+                indexes.setdefault(topic, []).append(index)
         topics = [
             _Fetch.Group.Topic(name=topic, topic_id=call.state.topics[topic].id, partition_indexes=ids)
             for topic, ids in indexes.items()
@@ -211,6 +217,9 @@ def _of_group(call: Call, asked: _Fetch.Group, *, require_stable: bool) -> _Fetc
 def _of_topic(call: Call, group: str, asked: _Fetch.Group.Topic, *, require_stable: bool) -> _Fetched.Group.Topic:
     by_id = call.version >= _FETCH_BY_ID
     topic = _topic(call, asked.name, asked.topic_id, by_id=by_id)
+    known_name = asked.name if topic is None else topic.name
+    if known_name and not may(call, Operation.DESCRIBE, ResourceType.TOPIC, known_name):
+        return _unknown(asked, TopicAuthorizationFailed.ERROR_CODE)
     if topic is None:
         return _unknown(asked, UnknownTopicId.ERROR_CODE if by_id else 0)
     if call.version == _IN_ZOOKEEPER:

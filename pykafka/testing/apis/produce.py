@@ -20,6 +20,7 @@ from pykafka.protocol.records import RawBatch
 from pykafka.testing.call import Call, HungUpError, api
 from pykafka.testing.incoming import RefusedError, Rules, checked
 from pykafka.testing.producers import SequencedBatch, SequenceError
+from pykafka.testing.quotas import PRODUCE
 from pykafka.testing.topics import Partition, Topic
 
 _Topic = wire.ProduceResponse.Topic
@@ -44,6 +45,7 @@ class _Written(NamedTuple):
 @api(wire.ProduceRequest)
 def produce(call: Call, request: wire.ProduceRequest) -> wire.ProduceResponse | None:
     """Write records; with acks -1, wait until all replicas in sync have them."""
+    call.charge(PRODUCE, call.size)
     written: list[_Written] = []
     answers: list[_Topic] = []
     for asked in request.topic_data:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from pykafka.admin.acls import ResourceType
 from pykafka.exceptions import (
     NonEmptyGroup,
     ProtocolClientError,
@@ -16,7 +17,8 @@ from pykafka.exceptions import (
 from pykafka.protocol import wire
 from pykafka.protocol.wire.share_groups import Assignment, TopicPartitions
 from pykafka.testing.apis.coordinators import check_coordinator, check_group, message_of
-from pykafka.testing.apis.groups import ALL_OPERATIONS, client_of
+from pykafka.testing.apis.groups import client_of
+from pykafka.testing.authorization import operations
 from pykafka.testing.call import Call, api
 from pykafka.testing.groups.consumer_group import by_topic
 from pykafka.testing.groups.share_group import ASSIGNOR, ShareGroup
@@ -62,7 +64,7 @@ def share_group_describe(call: Call, request: wire.ShareGroupDescribeRequest) ->
             check_group(call, name)
             one = _description(call, call.state.groups.share(name))
             if request.include_authorized_operations:
-                one.authorized_operations = ALL_OPERATIONS
+                one.authorized_operations = operations(call, ResourceType.GROUP, name)
         except ProtocolClientError as error:
             one = _Described(error_code=error.ERROR_CODE, error_message=message_of(error), group_id=name)
         described.append(one)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pykafka.exceptions import InvalidRequest, InvalidTopic, LeaderNotAvailable, UnknownTopicOrPartition
+from pykafka.admin.acls import ResourceType
+from pykafka.exceptions import (
+    InvalidRequest,
+    InvalidTopic,
+    LeaderNotAvailable,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
 from pykafka.protocol import wire
-from pykafka.testing.apis.metadata import TOPIC_OPERATIONS
+from pykafka.testing.apis.metadata import may_describe
+from pykafka.testing.authorization import operations
 from pykafka.testing.call import Call, api
 from pykafka.testing.topicnames import check_name
 
@@ -25,7 +33,8 @@ def describe_topic_partitions(call: Call, request: _Request) -> _Response:
     state, cursor = call.state, request.cursor
     asked = {topic.name for topic in request.topics}
     first = cursor.topic_name if cursor is not None else ""
-    names = sorted(name for name in asked or state.topics if name >= first)
+    known_names = (name for name in state.topics if may_describe(call, name))
+    names = sorted(name for name in asked or known_names if name >= first)
     if cursor is not None and cursor.partition_index < 0:
         return _Response(topics=[_Response.Topic(error_code=InvalidRequest.ERROR_CODE, name=first)])
     room = max(1, min(request.response_partition_limit, _PAGE))
@@ -33,7 +42,7 @@ def describe_topic_partitions(call: Call, request: _Request) -> _Response:
     for name in names:
         start = cursor.partition_index if cursor is not None and name == first else 0
         topic = _described(call, name, start, room)
-        known = state.topics.get(name)
+        known = None if topic.error_code else state.topics.get(name)
         response.topics.append(topic)
         room -= len(topic.partitions)
         if known is not None and start + len(topic.partitions) < len(known.partitions):
@@ -46,7 +55,9 @@ def describe_topic_partitions(call: Call, request: _Request) -> _Response:
 
 
 def _described(call: Call, name: str, start: int, room: int) -> _Response.Topic:
-    answer = _Response.Topic(name=name, topic_authorized_operations=TOPIC_OPERATIONS)
+    if not may_describe(call, name):
+        return _Response.Topic(error_code=TopicAuthorizationFailed.ERROR_CODE, name=name)
+    answer = _Response.Topic(name=name, topic_authorized_operations=operations(call, ResourceType.TOPIC, name))
     topic = call.state.topics.get(name)
     if topic is None:
         answer.error_code = UnknownTopicOrPartition.ERROR_CODE

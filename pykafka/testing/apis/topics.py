@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from pykafka.admin.acls import ResourceType
+from pykafka.admin.results import AclOperation as Operation
 from pykafka.exceptions import (
     InvalidConfig,
     InvalidPartitions,
@@ -17,7 +19,9 @@ from pykafka.exceptions import (
     OffsetOutOfRangeError,
     PolicyViolation,
     ProtocolClientError,
+    ThrottlingQuotaExceeded,
     TopicAlreadyExists,
+    TopicAuthorizationFailed,
     UnknownError,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -25,8 +29,10 @@ from pykafka.exceptions import (
 from pykafka.protocol import wire
 from pykafka.testing.apis.configs import static_settings
 from pykafka.testing.apis.coordinators import message_of
+from pykafka.testing.authorization import may, require
 from pykafka.testing.call import Call, api
 from pykafka.testing.configs import check
+from pykafka.testing.quotas import MUTATE
 from pykafka.testing.settings import TOPIC_SETTINGS
 from pykafka.testing.topicnames import check_collision, check_name
 
@@ -73,13 +79,26 @@ def _create(call: Call, asked: wire.CreateTopicsRequest.Topic, is_trial: bool) -
     _check_configs(state, asked)
     configs = {config.name: config.value for config in asked.configs if config.value is not None}
     replicas = _replicas(state, asked)
+    _charge(call, 6, len(replicas))
     topic_id = state.new_uuid() if is_trial else state.add_topic(name, replicas, configs).id
     answer = _Created(name=name, topic_id=topic_id, error_message=None)
-    if call.version >= _ANSWERS_CONFIGS:
+    if call.version >= _ANSWERS_CONFIGS and not may(call, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
+        answer.topic_config_error_code = TopicAuthorizationFailed.ERROR_CODE
+    elif call.version >= _ANSWERS_CONFIGS:
         answer.num_partitions = len(replicas)
         answer.replication_factor = len(replicas[0])
         answer.configs = _configs(call, configs)
     return answer
+
+
+def _charge(call: Call, strict_from: int, partitions: int) -> None:
+    """Use up some of the client's quota of changes (KIP-599): versions from one on are refused, others have to wait.
+
+    :raises ThrottlingQuotaExceeded: the client has to wait, and nothing is changed
+    """
+    is_strict = call.version >= strict_from
+    if call.charge(MUTATE, partitions, may_refuse=is_strict) and is_strict:
+        raise ThrottlingQuotaExceeded("The throttling quota has been exceeded.")
 
 
 def _check_configs(state: ClusterState, asked: wire.CreateTopicsRequest.Topic) -> None:
@@ -184,14 +203,15 @@ def create_partitions(call: Call, request: wire.CreatePartitionsRequest) -> wire
         try:
             if count > 1:
                 raise InvalidRequest("Duplicate topic name.")
-            _grow(call.state, asked, request.validate_only)
+            _grow(call, asked, request.validate_only)
             results.append(answer(name=name))
         except ProtocolClientError as error:
             results.append(answer(name=name, error_code=error.ERROR_CODE, error_message=message_of(error) or None))
     return wire.CreatePartitionsResponse(results=results)
 
 
-def _grow(state: ClusterState, asked: wire.CreatePartitionsRequest.Topic, is_trial: bool) -> None:
+def _grow(call: Call, asked: wire.CreatePartitionsRequest.Topic, is_trial: bool) -> None:
+    state = call.state
     topic = state.topics.get(asked.name)
     if topic is None:
         raise UnknownTopicOrPartition
@@ -212,6 +232,7 @@ def _grow(state: ClusterState, asked: wire.CreatePartitionsRequest.Topic, is_tri
     else:
         replicas = [list(assignment.broker_ids) for assignment in asked.assignments]
         _check_added(state, replicas, added, factor)
+    _charge(call, 3, added)
     if not is_trial:
         state.add_partitions(topic, replicas)
 
@@ -239,7 +260,8 @@ def delete_topics(call: Call, request: wire.DeleteTopicsRequest) -> wire.DeleteT
         try:
             if count > 1:
                 raise InvalidRequest("Duplicate topic name." if name is not None else "Duplicate topic id.")
-            topic = _to_delete(call.state, name, topic_id)
+            topic = _to_delete(call, name, topic_id)
+            _charge(call, 5, len(topic.partitions))
             answer.name = topic.name
             if call.state.admin_path.names_deleted:
                 answer.topic_id = topic.id
@@ -250,14 +272,20 @@ def delete_topics(call: Call, request: wire.DeleteTopicsRequest) -> wire.DeleteT
     return wire.DeleteTopicsResponse(responses=responses)
 
 
-def _to_delete(state: ClusterState, name: str | None, topic_id: UUID) -> Topic:
+def _to_delete(call: Call, name: str | None, topic_id: UUID) -> Topic:
+    state, kind = call.state, ResourceType.TOPIC
     if name is not None and topic_id != _NO_ID:
         raise InvalidRequest("You may not specify both topic name and topic id.")
     if name is None and topic_id == _NO_ID:
         raise InvalidRequest("Neither topic name nor id were specified.")
     topic = state.topics.get(name) if name is not None else state.topic_ids.get(topic_id)
+    may_all = may(call, Operation.DELETE, ResourceType.CLUSTER)
+    if name is not None and not may_all:
+        require(call, Operation.DESCRIBE if state.admin_path.finds_first else Operation.DELETE, kind, name)
     if topic is None:
         raise UnknownTopicId(_NO_ID_TEXT) if name is None else UnknownTopicOrPartition(_NO_NAME_TEXT)
+    if not may_all:
+        require(call, Operation.DELETE, kind, topic.name)
     return topic
 
 

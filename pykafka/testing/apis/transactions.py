@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pykafka.admin.acls import ResourceType
+from pykafka.admin.results import AclOperation as Operation
 from pykafka.exceptions import (
+    ClusterAuthorizationFailed,
     GroupCoordinatorNotAvailable,
     InvalidProducerEpoch,
     InvalidRegularExpression,
@@ -15,11 +18,14 @@ from pykafka.exceptions import (
     OperationNotAttempted,
     ProducerFenced,
     ProtocolClientError,
+    TopicAuthorizationFailed,
     TransactionAbortable,
+    TransactionalIdAuthorizationFailed,
     TransactionalIdNotFound,
     UnknownTopicOrPartition,
 )
 from pykafka.protocol import wire
+from pykafka.testing.authorization import may, may_any
 from pykafka.testing.call import Call, api
 from pykafka.testing.transactions import Identity, Transaction, TransactionState
 
@@ -39,6 +45,7 @@ _FENCED_SINCE = {
 _BATCHED = 4
 #: The first version of EndTxn that raises the epoch (KIP-890).
 _RAISES_EPOCH = 5
+_NOT_THIS_ID = TransactionalIdAuthorizationFailed.ERROR_CODE
 
 #: Topics, each with its partitions and their codes.
 _Topics = list[tuple[str, list[tuple[int, int]]]]
@@ -54,6 +61,10 @@ def _misplaced(call: Call, transactional_id: str) -> int:
     return 0 if node is call.node else NotCoordinatorForGroup.ERROR_CODE
 
 
+def _may_use(call: Call, transactional_id: str) -> bool:
+    return may(call, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+
+
 def _code(call: Call, refused: ProtocolClientError) -> int:
     if refused.ERROR_CODE == ProducerFenced.ERROR_CODE and call.version < _FENCED_SINCE[call.request.api_key]:
         return InvalidProducerEpoch.ERROR_CODE
@@ -64,8 +75,12 @@ def _code(call: Call, refused: ProtocolClientError) -> int:
 def init_producer_id(call: Call, request: wire.InitProducerIdRequest) -> wire.InitProducerIdResponse:
     """Give a producer its id and epoch. Version 6 is for two-phase commit (KIP-939), which brokers do not offer yet."""
     name = request.transactional_id
-    if name and (code := _misplaced(call, name)):
+    code = 0 if not name else _NOT_THIS_ID if not _may_use(call, name) else _misplaced(call, name)
+    if code:
         return wire.InitProducerIdResponse(error_code=code, producer_epoch=-1)
+    may_write = name or may(call, Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)
+    if not (may_write or may_any(call, Operation.WRITE, ResourceType.TOPIC)):
+        return wire.InitProducerIdResponse(error_code=ClusterAuthorizationFailed.ERROR_CODE, producer_epoch=-1)
     producer = Identity(request.producer_id, request.producer_epoch)
     try:
         identity = call.state.transactions.init(name, request.transaction_timeout_ms, producer)
@@ -77,6 +92,8 @@ def init_producer_id(call: Call, request: wire.InitProducerIdRequest) -> wire.In
 @api(wire.AddPartitionsToTxnRequest)
 def add_partitions_to_txn(call: Call, request: wire.AddPartitionsToTxnRequest) -> wire.AddPartitionsToTxnResponse:
     """Add partitions to a transaction; from version 4 on, of several transactions, or only look."""
+    if call.version >= _BATCHED and not may(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+        return wire.AddPartitionsToTxnResponse(error_code=ClusterAuthorizationFailed.ERROR_CODE)
     if call.version < _BATCHED:
         producer = Identity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
         wanted = [(topic.name, topic.partitions) for topic in request.v3_and_below_topics]
@@ -111,10 +128,14 @@ def _add(
     call: Call, transactional_id: str, producer: Identity, wanted: Sequence[tuple[str, Sequence[int]]], verifies: bool
 ) -> _Topics:
     state = call.state
-    unknown = {(name, index) for name, indexes in wanted for index in indexes if state.partition(name, index) is None}
-    others = OperationNotAttempted.ERROR_CODE if unknown else _misplaced(call, transactional_id)
-    codes = dict.fromkeys(unknown, UnknownTopicOrPartition.ERROR_CODE)
     keys = [(name, index) for name, indexes in wanted for index in indexes]
+    codes = {key: UnknownTopicOrPartition.ERROR_CODE for key in keys if state.partition(*key) is None}
+    if call.version < _BATCHED:
+        if not _may_use(call, transactional_id):
+            return [(name, [(index, _NOT_THIS_ID) for index in indexes]) for name, indexes in wanted]
+        may_write = {name: may(call, Operation.WRITE, ResourceType.TOPIC, name) for name, _ in wanted}
+        codes |= {key: TopicAuthorizationFailed.ERROR_CODE for key in keys if not may_write[key[0]]}
+    others = OperationNotAttempted.ERROR_CODE if codes else _misplaced(call, transactional_id)
     if not others:
         try:
             if verifies:
@@ -207,6 +228,7 @@ def list_transactions(call: Call, request: wire.ListTransactionsRequest) -> wire
         )
         for transaction in candidates
         if transaction is not None
+        and may(call, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id)
         and _takes(request, transaction, call.state.now_ms())
         and pattern.fullmatch(transaction.transactional_id)
     ]

@@ -1,6 +1,7 @@
 """The programs: each talks with one broker. They use topics and groups of their own, so their order does not matter."""
 
 from tests.conformance.programs.groups import GROUPS
+from tests.conformance.programs.permissions import PERMISSIONS
 from tests.conformance.programs.reading import READING
 from tests.conformance.programs.sharegroups import SHARE_GROUPS
 from tests.conformance.programs.topics import TOPICS
@@ -9,7 +10,7 @@ from tests.conformance.programs.writing import WRITING
 
 #: By name.
 PROGRAMS = {
-    program.__name__: program for program in (*TOPICS, *WRITING, *READING, *GROUPS, *TRANSACTIONS, *SHARE_GROUPS)
+    program.__name__: program for program in (*TOPICS, *WRITING, *READING, *GROUPS, *TRANSACTIONS, *SHARE_GROUPS, *PERMISSIONS)
 }
 
 __all__ = ["PROGRAMS"]

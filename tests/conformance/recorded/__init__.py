@@ -17,9 +17,22 @@ _KEEPS: dict[str, object] = {"log.retention.ms": -1}
 Transcript = list[list[Any]]
 
 
+#: What has ACLs, by the first release that has it: what no ACL is about is allowed, so that other programs do not notice.
+_AUTHORIZERS = {
+    (4,): "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    (2, 4): "kafka.security.authorizer.AclAuthorizer",
+    (0, 11): "kafka.security.auth.SimpleAclAuthorizer",
+}
+
+
 def broker_settings(release: str) -> dict[str, object]:
     """Return the settings of a real broker of a release."""
-    return _QUICK if release.startswith("0.8") else _QUICK | _KEEPS
+    if release.startswith("0.8"):
+        return _QUICK
+    numbers = tuple(map(int, release.split(".")))
+    authorizer = next((name for since, name in _AUTHORIZERS.items() if numbers >= since), None)
+    acls = {"authorizer.class.name": authorizer, "allow.everyone.if.no.acl.found": "true"} if authorizer else {}
+    return _QUICK | _KEEPS | acls
 
 
 def read(release: str) -> dict[str, Transcript]:

@@ -115,7 +115,7 @@ def test_authorized_operations(version: int) -> None:
     request.include_topic_authorized_operations = True
     request.include_cluster_authorized_operations = version <= 10
     found = brokers.ask(request, version)
-    assert [topic.topic_authorized_operations for topic in found.topics] == [3576, -(2**31)]
+    assert [topic.topic_authorized_operations for topic in found.topics] == [3576, 3576]
     assert found.cluster_authorized_operations == (8096 if version <= 10 else -(2**31))
     plain = asked(brokers, version, "orders")
     assert plain.topics[0].topic_authorized_operations == -(2**31)

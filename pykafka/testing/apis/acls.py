@@ -1,0 +1,143 @@
+"""CreateAcls, DescribeAcls, DeleteAcls: who may do what, as administrators see and change it."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from pykafka.admin.acls import AclBinding, PatternType, Permission, ResourceType
+from pykafka.admin.results import AclOperation
+from pykafka.exceptions import InvalidRequest, ProtocolClientError, SecurityDisabled
+from pykafka.protocol import wire
+from pykafka.testing.acls import CLUSTER, Authorizer, concerns
+from pykafka.testing.apis.coordinators import message_of
+from pykafka.testing.call import Call, HungUpError, api
+
+_Described = wire.DescribeAclsResponse.Resource
+_Created = wire.CreateAclsResponse.Result
+_Deleted = wire.DeleteAclsResponse.FilterResult
+
+
+def _authorizer(call: Call) -> Authorizer:
+    if call.state.authorizer is None:
+        raise SecurityDisabled("No Authorizer is configured.")
+    return call.state.authorizer
+
+
+@api(wire.CreateAclsRequest)
+def create_acls(call: Call, request: wire.CreateAclsRequest) -> wire.CreateAclsResponse:
+    """Create ACLs; one that is there already counts as created."""
+    results = []
+    for asked in request.creations:
+        result = _Created(error_message=None)
+        try:
+            _authorizer(call).acls[_binding(asked)] = None
+        except ProtocolClientError as error:
+            result.error_code, result.error_message = error.ERROR_CODE, message_of(error)
+        results.append(result)
+    return wire.CreateAclsResponse(results=results)
+
+
+def _binding(asked: wire.CreateAclsRequest.Creation) -> AclBinding:
+    try:
+        made = AclBinding(
+            ResourceType(asked.resource_type),
+            asked.resource_name,
+            asked.principal,
+            AclOperation(asked.operation),
+            Permission(asked.permission_type),
+            asked.host,
+            PatternType(asked.resource_pattern_type),
+        )
+    except ValueError as error:
+        raise InvalidRequest(f"Invalid ACL: {error}") from None
+    if made.resource == ResourceType.CLUSTER and made.name != CLUSTER:
+        raise InvalidRequest(f"The only valid name for the CLUSTER resource is {CLUSTER}")
+    if not made.name:
+        raise InvalidRequest("Resource name should not be empty")
+    if made.pattern not in (PatternType.LITERAL, PatternType.PREFIXED):
+        raise InvalidRequest(f"Invalid pattern type {made.pattern.name}")
+    if made.permission not in (Permission.DENY, Permission.ALLOW):
+        raise InvalidRequest(f"Invalid permission type {made.permission.name}")
+    if made.resource <= ResourceType.ANY or made.operation <= AclOperation.ANY:
+        raise InvalidRequest(f"Invalid resource type {made.resource.name} or operation {made.operation.name}")
+    if ":" not in made.principal:
+        raise InvalidRequest(
+            f"Could not parse principal from `{made.principal}` (no colon is present separating the type)"
+        )
+    return made
+
+
+@api(wire.DescribeAclsRequest)
+def describe_acls(call: Call, request: wire.DescribeAclsRequest) -> wire.DescribeAclsResponse:
+    """Describe the ACLs that a filter matches."""
+    try:
+        found = [acl for acl in _authorizer(call).acls if _matches(acl, request)]
+    except ProtocolClientError as error:
+        return wire.DescribeAclsResponse(error_code=error.ERROR_CODE, error_message=message_of(error))
+    return wire.DescribeAclsResponse(
+        error_message=None,
+        resources=[
+            _Described(
+                resource_type=kind,
+                resource_name=name,
+                pattern_type=pattern,
+                acls=[_Described.Acl(**_rule(acl)) for acl in acls],
+            )
+            for (kind, name, pattern), acls in groupby(sorted(found, key=_resource), _resource)
+        ],
+    )
+
+
+def _resource(acl: AclBinding) -> tuple[ResourceType, str, PatternType]:
+    return acl.resource, acl.name, acl.pattern
+
+
+def _rule(acl: AclBinding) -> dict[str, Any]:
+    return {
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation,
+        "permission_type": acl.permission,
+    }
+
+
+def _matches(acl: AclBinding, wanted: wire.DescribeAclsRequest | wire.DeleteAclsRequest.Filter) -> bool:
+    if PatternType.UNKNOWN in (wanted.pattern_type_filter, wanted.permission_type, wanted.operation):
+        raise HungUpError  # brokers cannot read such a request
+    name, pattern = wanted.resource_name_filter, wanted.pattern_type_filter
+    if name is not None:
+        is_named = concerns(acl, name) if pattern == PatternType.MATCH else acl.name == name
+    else:
+        is_named = True
+    return (
+        is_named
+        and pattern in (PatternType.ANY, PatternType.MATCH, acl.pattern)
+        and wanted.resource_type_filter in (ResourceType.ANY, acl.resource)
+        and wanted.principal_filter in (None, acl.principal)
+        and wanted.host_filter in (None, acl.host)
+        and wanted.operation in (AclOperation.ANY, acl.operation)
+        and wanted.permission_type in (Permission.ANY, acl.permission)
+    )
+
+
+@api(wire.DeleteAclsRequest)
+def delete_acls(call: Call, request: wire.DeleteAclsRequest) -> wire.DeleteAclsResponse:
+    """Delete the ACLs that filters match, and list them."""
+    results = []
+    for wanted in request.filters:
+        result = _Deleted(error_message=None)
+        try:
+            acls = _authorizer(call).acls
+            for acl in [acl for acl in acls if _matches(acl, wanted)]:
+                del acls[acl]
+                kind, name, pattern = _resource(acl)
+                result.matching_acls.append(
+                    _Deleted.MatchingAcl(
+                        error_message=None, resource_type=kind, resource_name=name, pattern_type=pattern, **_rule(acl)
+                    )
+                )
+        except ProtocolClientError as error:
+            result.error_code, result.error_message = error.ERROR_CODE, message_of(error)
+        results.append(result)
+    return wire.DeleteAclsResponse(filter_results=results)

@@ -1,0 +1,74 @@
+"""DescribeClientQuotas and AlterClientQuotas (KIP-546)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pykafka.exceptions import InvalidRequest, ProtocolClientError, UnsupportedVersion
+from pykafka.protocol import wire
+from pykafka.testing.apis.coordinators import message_of
+from pykafka.testing.call import Call, api
+from pykafka.testing.quotas import CLIENT, IP, USER, Entity
+
+_Described = wire.DescribeClientQuotasResponse.Entry
+_Altered = wire.AlterClientQuotasResponse.Entry
+_Component = wire.DescribeClientQuotasRequest.Component
+_EXACT, _DEFAULT, _ANY = range(3)
+_TYPES: Final = {USER, CLIENT, IP}
+
+
+@api(wire.DescribeClientQuotasRequest)
+def describe_client_quotas(call: Call, request: wire.DescribeClientQuotasRequest) -> wire.DescribeClientQuotasResponse:
+    """Describe the quotas of the entities that all components match."""
+    wanted = {component.entity_type: component for component in request.components}
+    try:
+        if unknown := [name for name in wanted if name not in _TYPES]:
+            raise UnsupportedVersion(f"Custom entity type '{unknown[0]}' not supported")
+        if len(wanted) < len(request.components):
+            raise InvalidRequest("Duplicate filter component entity type")
+        if IP in wanted and len(wanted) > 1:
+            raise InvalidRequest("Invalid entity filter component combination")
+    except ProtocolClientError as error:
+        return wire.DescribeClientQuotasResponse(
+            error_code=error.ERROR_CODE, error_message=message_of(error), entries=None
+        )
+    entries = [
+        _Described(
+            entity=[_Described.Entity(entity_type=kind, entity_name=name) for kind, name in sorted(entity, key=str)],
+            values=[_Described.Value(key=key, value=value) for key, value in values.items()],
+        )
+        for entity, values in call.state.quotas.values.items()
+        if _matches(entity, wanted, is_strict=request.strict)
+    ]
+    return wire.DescribeClientQuotasResponse(error_message=None, entries=entries)
+
+
+def _matches(entity: Entity, wanted: dict[str, _Component], *, is_strict: bool) -> bool:
+    names = dict(entity)
+    if (is_strict and names.keys() != wanted.keys()) or not wanted.keys() <= names.keys():
+        return False
+    return all(
+        component.match_type == _ANY or names[kind] == (component.match if component.match_type == _EXACT else None)
+        for kind, component in wanted.items()
+    )
+
+
+@api(wire.AlterClientQuotasRequest)
+def alter_client_quotas(call: Call, request: wire.AlterClientQuotasRequest) -> wire.AlterClientQuotasResponse:
+    """Set and remove quotas, or only look whether that could be."""
+    quotas, answers = call.state.quotas, []
+    for asked in request.entries:
+        entity: Entity = frozenset((one.entity_type, one.entity_name) for one in asked.entity)
+        answer = _Altered(error_message=None)
+        answer.entity = [
+            _Altered.Entity(entity_type=one.entity_type, entity_name=one.entity_name) for one in asked.entity
+        ]
+        try:
+            for op in asked.ops:
+                quotas.check(entity, op.key)
+            for op in () if request.validate_only else asked.ops:
+                quotas.set(entity, op.key, None if op.remove else op.value)
+        except ProtocolClientError as error:
+            answer.error_code, answer.error_message = error.ERROR_CODE, message_of(error)
+        answers.append(answer)
+    return wire.AlterClientQuotasResponse(entries=answers)
