@@ -8,7 +8,7 @@ import confluent_kafka
 import pytest
 
 from pykafka import KafkaClient, Plain
-from pykafka.admin import AclBinding, AclFilter, AclOperation, ResourceType
+from pykafka.admin import AclBinding, AclFilter, AclOperation, ConfigResource, ResourceType
 from pykafka.exceptions import (
     GroupAuthorizationFailed,
     SecurityDisabled,
@@ -71,11 +71,12 @@ def test_a_consumer_needs_topic_and_group(cluster: FakeCluster, alice: KafkaClie
 def test_a_share_consumer_needs_topic_and_group(cluster: FakeCluster, alice: KafkaClient, root: KafkaClient) -> None:
     with root.producer() as producer:
         producer.produce("t", b"a").get(LIMIT)
-    root.admin.alter_configs({("group", "s"): {"share.auto.offset.reset": "earliest"}})
-    for kind, error in (("topic", GroupAuthorizationFailed), ("group", TopicAuthorizationFailed)):
+    root.admin.alter_configs({ConfigResource.group("s"): {"share.auto.offset.reset": "earliest"}})
+    cluster.allow("alice", "DESCRIBE", topic="t")
+    for error, right in ((GroupAuthorizationFailed, {"group": "s"}), (TopicAuthorizationFailed, {"topic": "t"})):
         with pytest.raises(error), alice.share_consumer("t", group="s") as consumer:
             consumer.poll(timeout=LIMIT)
-        cluster.allow("alice", "READ", **{kind: "t" if kind == "topic" else "s"})
+        cluster.allow("alice", "READ", **right)
     with alice.share_consumer("t", group="s") as consumer:
         assert [record.value for record in consumer.poll(timeout=LIMIT)] == [b"a"]
 
