@@ -31,12 +31,13 @@ class Node:
     :param rack: None: it says none
     """
 
-    __slots__ = ("epoch", "host", "is_up", "node_id", "port", "rack")
+    __slots__ = ("bind", "epoch", "host", "is_up", "node_id", "port", "rack")
 
     def __init__(self, node_id: int, rack: str | None = None) -> None:
         self.node_id = node_id
         self.rack = rack
-        self.host = HOST
+        #: Where it listens; `host` is where clients connect.
+        self.bind = self.host = HOST
         self.port = 0
         #: Whether the others take it for running: it is in the metadata, and may lead.
         self.is_up = False

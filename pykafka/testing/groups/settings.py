@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pykafka.testing.behaviour import GroupPath
 
 
@@ -32,3 +34,16 @@ class GroupSettings:
         self.retention_check_interval_ms = 600_000
         #: The longest metadata of a committed offset (bytes).
         self.offset_metadata_max_bytes = 4096
+
+    def change(self, values: Mapping[str, object]) -> None:
+        """Change some settings, by the names of their attributes.
+
+        :raises ValueError: there is no such setting, or it is of another type
+        """
+        known = vars(self)
+        for name, value in values.items():
+            if name not in known:
+                raise ValueError(f"groups have no setting {name!r}: one of {', '.join(known)}")
+            if type(value) is not type(known[name]):
+                raise ValueError(f"the setting {name} of groups is {value!r}: {type(known[name]).__name__} is its type")
+            setattr(self, name, value)
