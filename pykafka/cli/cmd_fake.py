@@ -116,16 +116,16 @@ def _served(options: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """Run the cluster and its control port; yield their addresses."""
     from pykafka.handlers import ThreadingHandler
     from pykafka.testing.control_port import ControlPort
-    from pykafka.testing.controls import Controls
+    from pykafka.testing.remote import Remote
 
     handler = ThreadingHandler()
     cluster = _cluster(options)
-    controls = Controls(cluster, handler)
-    closing = [controls.close]
+    remote = Remote(cluster, handler)
+    closing = [remote.close]
     try:
         addresses = {"bootstrap": cluster.hosts}
         if options["control"] is not None:
-            port = ControlPort(controls, options["control_host"], options["control"], handler)
+            port = ControlPort(remote, options["control_host"], options["control"], handler)
             closing.insert(0, port.close)
             addresses["control"] = port.url
         yield addresses

@@ -13,8 +13,8 @@ import pytest
 from pykafka.handlers.base import Stream
 from pykafka.testing import FakeCluster, FakeClusterError, control_port
 from pykafka.testing.control_port import ControlPort
-from pykafka.testing.controls import FAULTS_MAX, Controls, controls
 from pykafka.testing.placed import NewTopic, Place, PlacedCluster
+from pykafka.testing.remote import FAULTS_MAX, Remote, controls
 from tests.testing.connection import LIMIT, connected, handler, produce
 
 #: The newest version of Produce that names topics.
@@ -46,13 +46,13 @@ class Served:
 
     def __init__(self) -> None:
         self.cluster = PlacedCluster([Place("127.0.0.1", "127.0.0.1", 0)] * 2, [NewTopic("t", 2, 2)])
-        self.controls = Controls(self.cluster, handler)
-        self.port = ControlPort(self.controls, "127.0.0.1", 0, handler)
+        self.remote = Remote(self.cluster, handler)
+        self.port = ControlPort(self.remote, "127.0.0.1", 0, handler)
         self.host, self.number = self.port.url.removeprefix("http://").split(":")
 
     def close(self) -> None:
         self.port.close()
-        self.controls.close()
+        self.remote.close()
 
     def request(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
         connection = HTTPConnection(self.host, int(self.number), timeout=LIMIT)
@@ -96,7 +96,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
 
 
 def test_all_public_methods_are_controls_if_json_can_express_their_arguments() -> None:
-    public = {name for name, fn in vars(FakeCluster).items() if inspect.isfunction(fn) and not name.startswith("_")}
+    public = {name for name, _ in inspect.getmembers(FakeCluster, inspect.isfunction) if not name.startswith("_")}
     assert public - controls().keys() == {"close", "on_request", "on_answer"}
     assert controls().keys() - public == {"await_met", "end", "release", "reset"}
 
@@ -106,7 +106,7 @@ def test_a_control_can_be_reached(served: Served, name: str) -> None:
     for earlier, fields in BEFORE.get(name, ()):
         served.done(earlier, **fields)
     fault = served.done("hold", api="Fetch")["id"]
-    required = [key for key, one in controls()[name].parameters.items() if one.default is inspect.Parameter.empty]
+    required = [key for key, one in controls()[name].fields.items() if one.default is inspect.Parameter.empty]
     fields = {key: fault if key == "id" else ARGUMENTS[key] for key in required}
     if name == "await_met":
         fields["count"] = 0
@@ -120,18 +120,18 @@ def test_the_list_says_what_a_control_takes(served: Served) -> None:
     assert listed["controls"].keys() == controls().keys()
     fail = listed["controls"]["fail"]
     assert fail["method"] == "POST"
-    assert fail["parameters"]["api"] == {"type": "the name or key of an API"}
-    assert fail["parameters"]["times"] == {"type": "a whole number", "default": 1}
-    assert "when" not in fail["parameters"]
+    assert fail["fields"]["api"] == {"type": "the name or key of an API"}
+    assert fail["fields"]["times"] == {"type": "a whole number", "default": 1}
+    assert "when" not in fail["fields"]
     assert (
         fail["about"][0]
         == "Make the next requests of an API fail: they are not carried out, and their answers have an error."
     )
     assert [name for name, one in listed["controls"].items() if one["method"] == "GET"] == [
-        "records",
         "has_topic",
         "leader",
         "pending",
+        "records",
         "requests",
     ]
 
@@ -225,7 +225,7 @@ def test_a_reset_leaves_the_ports_and_the_first_topics(served: Served) -> None:
         ("GET", "/records", None, 400, "field 'topic' is missing: a text"),
         ("GET", "/records?topic=t&partition=x", None, 400, "field 'partition': 'x' is not a whole number or null"),
         ("POST", "/fail", "[]", 400, "the body is no object of JSON"),
-        ("POST", "/fail", "{", 400, "the body is no JSON"),
+        ("POST", "/fail", "{", 400, "'{' is no JSON"),
         ("POST", "/fail", "[" * 100_000, 400, "the JSON is nested too deeply"),
         ("POST", "/fail", b"\xff", 400, "utf-8"),
     ],
@@ -308,21 +308,21 @@ def test_the_port_closes_while_controls_are_under_way(served: Served) -> None:
     idle.close()
     assert handler.now() - began < LIMIT
     with pytest.raises(FakeClusterError):
-        served.controls.reset()
+        served.remote.reset()
     with pytest.raises(FakeClusterError):
-        served.controls.call(controls()["has_topic"], {"name": "t"})
+        served.remote.call(controls()["has_topic"], {"name": "t"})
 
 
 def test_faults_of_long_ago_are_forgotten(served: Served) -> None:
     control = controls()["fail"]
     for _ in range(FAULTS_MAX + 1):
-        served.controls.call(control, {"api": "Produce", "error": 1})
+        served.remote.call(control, {"api": "Produce", "error": 1})
     assert [served.post("end", id=number)[0] for number in (1, 2)] == [400, 200]
 
 
 def test_a_port_in_use_is_named(served: Served) -> None:
     port = int(served.number)
     with pytest.raises(OSError, match=f"the control port cannot listen at 127.0.0.1:{port}: "):
-        ControlPort(served.controls, "127.0.0.1", port, handler)
+        ControlPort(served.remote, "127.0.0.1", port, handler)
     with pytest.raises(OSError, match=f"broker 1 cannot listen at 127.0.0.1:{port}: "):
         PlacedCluster([Place("127.0.0.1", "127.0.0.1", port)])

@@ -1,6 +1,6 @@
-"""`Controls`: the methods of a fake cluster and of its faults by name, with JSON as arguments and results.
+"""`Remote`: the methods of a fake cluster and of its faults by name, with arguments and results as JSON has them.
 
-They are made from the signatures, so a new method of `FakeCluster` is a control, if JSON can express its arguments.
+They are made from the signatures: a new method of `FakeCluster` is a control, if JSON can express its arguments.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ import base64
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pykafka.exceptions import KafkaException
 from pykafka.protocol.message import Message
 from pykafka.testing.fakecluster import FakeCluster, FakeClusterError
 from pykafka.testing.faults import Fault, Hold, Received
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 #: How many faults are known by their numbers; the oldest are forgotten.
 FAULTS_MAX: Final = 1000
-#: The types that JSON can express: by annotation, without what is in brackets.
+#: What JSON can express: by annotation, without what is in brackets.
 _TYPES: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "str": ((str,), "a text"),
     "int": ((int,), "a whole number"),
@@ -39,57 +37,58 @@ _TYPES: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "ApiName": ((str, int), "the name or key of an API"),
     "ErrorName": ((str, int), "the name or code of an error"),
 }
-#: Whole numbers beyond it cannot be sent to clients.
-_INT_END: Final = 2**63
+_REQUIRED: Final = inspect.Parameter.empty
+_MANY: Final = inspect.Parameter.VAR_POSITIONAL
 
 
-class UnknownControlError(KafkaException):
-    """Raised for a control that does not exist."""
-
-
-class Parameter(NamedTuple):
-    """One parameter of a control.
+class Field(NamedTuple):
+    """A parameter of a control.
 
     :param types: keys of `_TYPES`
-    :param default: `inspect.Parameter.empty` if it has to be given
+    :param default: `_REQUIRED` if it has to be given
+    :param is_many: whether it takes the values of a list
     """
 
     types: list[str]
-    default: Any
+    default: Any = _REQUIRED
+    is_many: bool = False
 
     @property
     def text(self) -> str:
         """The values that it takes, in words."""
-        return " or ".join(_TYPES[name][1] for name in self.types)
+        return ("a list of " if self.is_many else "") + " or ".join(_TYPES[name][1] for name in self.types)
 
     def check(self, value: Any) -> None:
         """Check a value.
 
-        :raises ValueError: it is none for this parameter
+        :raises ValueError: the field cannot have it
         """
-        if type(value) not in [kind for name in self.types for kind in _TYPES[name][0]]:
+        if self.is_many and isinstance(value, list):
+            for one in value:
+                self._replace(is_many=False).check(one)
+        elif self.is_many or type(value) not in [kind for name in self.types for kind in _TYPES[name][0]]:
             raise ValueError(f"{value!r} is not {self.text}")
-        if isinstance(value, (int, float)) and not -_INT_END <= value < _INT_END:
+        elif isinstance(value, (int, float)) and not -(2**63) <= value < 2**63:
             raise ValueError(f"{value!r} is too large")
-        if "ApiName" in self.types and value is not None and api_key(value) not in api_keys().values():
+        elif "ApiName" in self.types and value is not None and api_key(value) not in api_keys().values():
             raise ValueError(f"no API has key {value}: the highest one is {max(api_keys().values())}")
-        if "ErrorName" in self.types and not -(2**15) <= error_code(value) < 2**15:
+        elif "ErrorName" in self.types and not -(2**15) <= error_code(value) < 2**15:
             raise ValueError(f"no error has code {value}")
 
 
 class Control(NamedTuple):
-    """One control.
+    """A method as a control.
 
-    :param fn: the method
+    :param fn: the function
     :param of: the class that has it
-    :param parameters: by name
+    :param fields: by name
     :param is_open: whether it takes other fields, too
     :param is_read: whether it changes nothing
     """
 
     fn: Callable[..., Any]
     of: type
-    parameters: dict[str, Parameter]
+    fields: dict[str, Field]
     is_open: bool
     is_read: bool
 
@@ -99,78 +98,50 @@ class Control(NamedTuple):
         :raises ValueError: a field is wrong, missing or unknown
         """
         for name, value in given.items():
-            parameter = self.parameters.get(name)
-            if parameter is not None:
+            if name in self.fields:
                 try:
-                    parameter.check(value)
+                    self.fields[name].check(value)
                 except ValueError as error:
                     raise ValueError(f"field {name!r}: {error}") from None
             elif not self.is_open:
-                raise ValueError(f"there is no field {name!r}: {', '.join(self.parameters) or 'there are none'}")
-        for name, parameter in self.parameters.items():
-            if parameter.default is inspect.Parameter.empty and name not in given:
-                raise ValueError(f"field {name!r} is missing: {parameter.text}")
-
-    def parsed(self, texts: Iterable[tuple[str, str]], parse: Callable[[str], Any]) -> dict[str, Any]:
-        """Return the arguments of a query.
-
-        :param texts: names and values
-        :param parse: returns the value of JSON
-        """
-        given: dict[str, Any] = {}
-        for name, text in texts:
-            given[name] = text
-            if name in self.parameters and self.parameters[name].types != ["str"]:
-                try:
-                    given[name] = parse(text)
-                except ValueError:
-                    continue  # a text, such as the name of an API
-        return given
+                raise ValueError(f"there is no field {name!r}: {', '.join(self.fields) or 'there are none'}")
+        for name, field in self.fields.items():
+            if field.default is _REQUIRED and name not in given:
+                raise ValueError(f"field {name!r} is missing: {field.text}")
 
 
 def _control(fn: Callable[..., Any], of: type) -> Control | None:
     """Return a method as a control; None if JSON cannot express what it needs."""
     signature = inspect.signature(fn)
-    parameters = {"id": Parameter(["int"], inspect.Parameter.empty)} if issubclass(of, Fault) else {}
+    fields = {"id": Field(["int"])} if issubclass(of, Fault) else {}
     is_open = False
     for name, parameter in itertools.islice(signature.parameters.items(), 1, None):
         # Annotations are text. " | " within brackets is of an element.
-        types = [word.partition("[")[0] for word in re.split(r" \| (?![^\[]*\])", parameter.annotation)]
+        words = [word.partition("[")[0] for word in re.split(r" \| (?![^\[]*\])", parameter.annotation)]
+        types = [word for word in words if word in _TYPES]
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             is_open = True
-        elif _TYPES.keys() >= {*types}:
-            parameters[name] = Parameter(types, parameter.default)
-        elif parameter.default is inspect.Parameter.empty:
+        elif types not in ([], ["None"]):
+            is_many = parameter.kind is _MANY
+            fields[name] = Field(types, [] if is_many else parameter.default, is_many)
+        elif parameter.default is _REQUIRED:
             return None
-    return Control(fn, of, parameters, is_open, signature.return_annotation not in ("None", "Fault", "Hold"))
+    return Control(fn, of, fields, is_open, signature.return_annotation not in ("None", "Fault", "Hold"))
 
 
 @cache
 def controls() -> dict[str, Control]:
     """Return all controls by name."""
-    found: dict[str, Control] = {}
+    found = {"reset": Control(Remote.reset, Remote, {}, is_open=False, is_read=False)}
     for of in (FakeCluster, Fault, Hold):
-        for name, fn in vars(of).items():
-            if inspect.isfunction(fn) and not name.startswith("_") and name not in ("close", *found):
-                control = _control(fn, of)
-                if control is not None:
-                    found[name] = control
-    found["reset"] = Control(Controls.reset, Controls, {}, is_open=False, is_read=False)
+        for name, fn in inspect.getmembers(of, inspect.isfunction):
+            control = None if name.startswith("_") or name in ("close", *found) else _control(fn, of)
+            if control is not None:
+                found[name] = control
     return found
 
 
-def control_of(name: str) -> Control:
-    """Return a control.
-
-    :raises UnknownControlError: there is none with this name
-    """
-    if name not in controls():
-        near = get_close_matches(name, controls()) or ["GET / lists all"]
-        raise UnknownControlError(f"there is no control {name!r}; {' or '.join(near)}?".replace("all?", "all"))
-    return controls()[name]
-
-
-class Controls:
+class Remote:
     """The controls of one cluster.
 
     :param cluster: that was started
@@ -206,30 +177,29 @@ class Controls:
         :raises FakeClusterError: it cannot be done
         """
         control.check(given)
-        arguments = dict(given)
-        if control.of is Controls:
+        if control.of is Remote:
             return control.fn(self)
+        arguments = dict(given)
+        many = [value for name, field in control.fields.items() if field.is_many for value in arguments.pop(name, ())]
         with self._lock:
             owner: object = self._cluster
             if issubclass(control.of, Fault):
                 owner = self._faults.get(arguments.pop("id"))
                 if not isinstance(owner, control.of):
                     raise ValueError(f"field 'id': {given['id']} is the number of no {control.of.__name__.lower()}")
-        return self._data(control.fn(owner, **arguments))
+        first = [arguments.pop(name) for name in control.fields if many and name in arguments]
+        return self._data(control.fn(owner, *first, *many, **arguments))
 
     def describe(self) -> dict[str, Any]:
-        """Return where the brokers are, and all controls with their parameters."""
-        described = {}
+        """Return where the brokers are, and all controls with their fields."""
+        described: dict[str, Any] = {}
         for name, control in controls().items():
-            parameters = {key: {"type": parameter.text} for key, parameter in control.parameters.items()}
-            for key, parameter in control.parameters.items():
-                if parameter.default is not inspect.Parameter.empty:
-                    parameters[key]["default"] = parameter.default
-            described[name] = {
-                "method": "GET" if control.is_read else "POST",
-                "parameters": parameters,
-                "about": (inspect.getdoc(control.fn) or "").splitlines(),
+            fields = {
+                key: {"type": field.text} | ({} if field.default is _REQUIRED else {"default": field.default})
+                for key, field in control.fields.items()
             }
+            about = (inspect.getdoc(control.fn) or "").splitlines()
+            described[name] = {"method": "GET" if control.is_read else "POST", "fields": fields, "about": about}
         with self._lock:
             return {"hosts": self._cluster.hosts, "broker_ids": self._cluster.broker_ids, "controls": described}
 
@@ -237,9 +207,8 @@ class Controls:
         if isinstance(value, list):
             return [self._data(one) for one in value]
         if isinstance(value, Fault):
-            kind, number = type(value).__name__.lower(), self._number(value)
             named = {"api": api_name(value.key), "broker": value.broker, "met": value.met, "left": value.left}
-            return {"id": number, "kind": kind, **named}
+            return {"id": self._number(value), "kind": type(value).__name__.lower(), **named}
         if isinstance(value, Received):
             return {**value._asdict(), "api": value.api}
         return _record(value) if isinstance(value, Message) else value
@@ -257,21 +226,14 @@ class Controls:
 
 
 def _record(record: Message) -> dict[str, Any]:
-    return {
-        "partition": record.partition_id,
-        "offset": record.offset,
-        "timestamp_ms": record.timestamp,
-        **_content("key", record.partition_key),
-        **_content("value", record.value),
-        "headers": [{"name": name, **_content("value", value)} for name, value in record.headers or ()],
-    }
+    place = {"partition": record.partition_id, "offset": record.offset, "timestamp_ms": record.timestamp}
+    headers = [{"name": name, **_content("value", value)} for name, value in record.headers or ()]
+    return {**place, **_content("key", record.partition_key), **_content("value", record.value), "headers": headers}
 
 
 def _content(name: str, content: bytes | None) -> dict[str, str | None]:
     """Return bytes as text, or under another name in base64 if they are not UTF-8, as `kafka-tools consume` does."""
-    if content is None:
-        return {name: None}
     try:
-        return {name: content.decode()}
+        return {name: None if content is None else content.decode()}
     except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(content).decode()}
+        return {f"{name}_base64": base64.b64encode(content or b"").decode()}
