@@ -30,6 +30,8 @@ _READ_S = 3600.0
 _WRITE_S = 60.0
 #: What one read may take (bytes).
 _READ_AHEAD = 64 * 1024
+#: The largest request (bytes): the default of brokers' socket.request.max.bytes.
+_REQUEST_MAX = 100 * 1024 * 1024
 _API_VERSIONS = wire.ApiVersionsRequest.api_key
 
 
@@ -60,7 +62,7 @@ class Peer:
 
     def serve(self) -> None:
         """Answer requests until the client leaves or the connection is cut."""
-        frames = FrameReader(self.stream, self.state.handler, _READ_AHEAD, False)
+        frames = FrameReader(self.stream, self.state.handler, _READ_AHEAD, False, _REQUEST_MAX)
         try:
             while not self.session.is_closed:
                 try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
 
+from pykafka.exceptions import PolicyViolation
 from pykafka.testing.behaviour import AdminPath, DataPath
 from pykafka.testing.configs import Configs
 from pykafka.testing.features import Features
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
 
 HOST = "127.0.0.1"
+#: The most partitions that one request may create, as with Kafka's controllers.
+_PARTITIONS_MAX = 10_000
 
 
 class Node:
@@ -114,7 +117,10 @@ class ClusterState:
         :param partitions: how many
         :param replication_factor: how many replicas each has: not more than there are brokers
         :param first: the number of the first partition
+        :raises PolicyViolation: they are more than one request may create
         """
+        if partitions > _PARTITIONS_MAX:
+            raise PolicyViolation("Excessively large number of partitions per request.")
         nodes = list(self.nodes)
         return [
             [nodes[(index + follower) % len(nodes)] for follower in range(replication_factor)]
