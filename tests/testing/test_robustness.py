@@ -1,4 +1,4 @@
-"""What clients send that do not speak the protocol, or want too much: a broker answers or hangs up, and serves others."""
+"""Garbled, huge and many requests: a broker answers or hangs up, and goes on to serve others."""
 
 from __future__ import annotations
 
