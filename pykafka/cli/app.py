@@ -34,6 +34,7 @@ COMMANDS = {
     "desc_topic": ("read", "Print a topic's partitions and settings."),
     "doctor": ("doctor", "Diagnose connectivity to a cluster."),
     "elect": ("reassign", "Elections of leaders."),
+    "fake": ("fake", "Run a fake cluster for tests, in memory, until Ctrl-C or as long as a command runs."),
     "features": ("cluster", "Features of the cluster, by level."),
     "flight": ("flight", "Print what a client did last: the file of record_flight(), in UTC."),
     "groups": ("groups", "Groups of every type, their members and offsets."),

@@ -27,12 +27,16 @@ class FrameReader:
     :param handler: supplies the clock
     :param read_ahead: size of the buffer for small frames (bytes); READ_AHEAD_MAX at most
     :param is_tls: whether the stream is encrypted already
+    :param frame_max: the largest frame that is read (bytes)
     """
 
-    def __init__(self, stream: Stream, handler: Handler, read_ahead: int, is_tls: bool) -> None:
+    def __init__(
+        self, stream: Stream, handler: Handler, read_ahead: int, is_tls: bool, frame_max: int = FRAME_MAX
+    ) -> None:
         self._stream = stream
         self._handler = handler
         self._is_tls = is_tls
+        self._frame_max = frame_max
         self._staged = bytearray(max(min(read_ahead, READ_AHEAD_MAX), 4096))
         self._start = 0
         self._end = 0
@@ -140,9 +144,9 @@ class FrameReader:
                 "the peer answers with a TLS alert: it is a TLS port; give KafkaClient an ssl_config, or tls=True"
             )
         size = int.from_bytes(head, "big", signed=True)
-        if not 0 <= size <= FRAME_MAX:
+        if not 0 <= size <= self._frame_max:
             raise FrameTooLargeError(
-                f"the peer announces an answer of {size} bytes (0x{head.hex()}), where {FRAME_MAX} are the most; "
+                f"the peer announces an answer of {size} bytes (0x{head.hex()}), where {self._frame_max} are the most; "
                 "it is no Kafka broker, or the connection has been garbled"
             )
         return size

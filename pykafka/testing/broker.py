@@ -44,12 +44,16 @@ class Broker:
     def start(self) -> None:
         """Listen, at the port of the time before if there was one.
 
-        :raises OSError: that port was taken meanwhile
+        :raises OSError: that port is in use
         """
         if self._listener is not None:
             return
         node, handler = self.node, self.state.handler
-        self._listener = listener = handler.listen(handler.resolve(node.host, node.port)[0])
+        try:
+            self._listener = listener = handler.listen(handler.resolve(node.bind, node.port)[0])
+        except OSError as error:
+            place = f"broker {node.node_id} cannot listen at {node.bind}:{node.port}"
+            raise OSError(error.errno, f"{place}: {error.strerror or error}") from error
         node.port = listener.address.sockaddr[1]
         node.epoch += 1
         node.is_listening = True

@@ -195,7 +195,7 @@ class FakeCluster(FaultControls, SecurityControls):
             if found is None:
                 raise FakeClusterError(f"there is no topic {topic!r}")
             chosen = found.partitions if partition is None else [self._partition(topic, partition)]
-            return [record for one in chosen for record in one.log.records()]
+            return [record for one in chosen for record in one.records()]
 
     def has_topic(self, name: str) -> bool:
         """Return whether a topic exists."""
@@ -347,14 +347,10 @@ class FakeCluster(FaultControls, SecurityControls):
         """Change what the configuration of brokers says about groups, such as `min_session_timeout_ms`.
 
         :param settings: attributes of `pykafka.testing.groups.settings.GroupSettings`
-        :raises ValueError: there is no such setting
+        :raises ValueError: there is no such setting, or it is of another type
         """
         with self._locked() as state:
-            known = vars(state.groups.settings)
-            for name, value in settings.items():
-                if name not in known:
-                    raise ValueError(f"groups have no setting {name!r}: one of {', '.join(known)}")
-                setattr(state.groups.settings, name, value)
+            state.groups.settings.change(settings)
 
     def hold_markers(self) -> None:
         """Write no transaction markers until `release_markers`.

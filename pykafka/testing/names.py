@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import cache
 
 from pykafka.errors.base import ERROR_CODES
@@ -72,5 +73,9 @@ def error_code(error: ErrorName) -> int:
         return error
     code = _codes().get(error) if isinstance(error, str) else getattr(error, "ERROR_CODE", None)
     if code is None:
-        raise ValueError(f"unknown error {error!r}: use Kafka's name, its code, or an exception class with ERROR_CODE")
+        near = get_close_matches(str(error), _codes())
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(
+            f"unknown error {error!r}: use Kafka's name, its code, or an exception class with ERROR_CODE{hint}"
+        )
     return int(code)

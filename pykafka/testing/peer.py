@@ -40,6 +40,8 @@ _READ_S = 3600.0
 _WRITE_S = 60.0
 #: What one read may take (bytes).
 _READ_AHEAD = 64 * 1024
+#: The largest request (bytes): the default of brokers' socket.request.max.bytes.
+_REQUEST_MAX = 100 * 1024 * 1024
 _API_VERSIONS = wire.ApiVersionsRequest.api_key
 
 
@@ -73,7 +75,7 @@ class Peer:
         try:
             if self.state.tls is not None:
                 self._start_tls(self.state.tls)
-            frames = FrameReader(self.stream, self.state.handler, _READ_AHEAD, self.state.tls is not None)
+            frames = FrameReader(self.stream, self.state.handler, _READ_AHEAD, self.state.tls is not None, _REQUEST_MAX)
             while not self.session.is_closed:
                 try:
                     frame = frames.next(_READ_S)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
 
+from pykafka.exceptions import PolicyViolation
 from pykafka.testing.acls import Authorizer
 from pykafka.testing.behaviour import AdminPath, DataPath
 from pykafka.testing.configs import Configs
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 #: How often brokers look for records that are too old (ms): log.retention.check.interval.ms.
 _RETENTION_CHECK_MS = 300_000
+#: How many partitions one request may create: the limit of controllers since Kafka 4.0, here of all releases.
+PARTITIONS_MAX = 10_000
 
 
 class Node:
@@ -40,12 +43,13 @@ class Node:
     :param rack: None: it says none
     """
 
-    __slots__ = ("epoch", "host", "is_listening", "is_paused", "is_up", "node_id", "port", "rack")
+    __slots__ = ("bind", "epoch", "host", "is_listening", "is_paused", "is_up", "node_id", "port", "rack")
 
     def __init__(self, node_id: int, rack: str | None = None) -> None:
         self.node_id = node_id
         self.rack = rack
-        self.host = HOST
+        #: Where it listens; `host` is where clients connect.
+        self.bind = self.host = HOST
         self.port = 0
         #: Whether the others take it for running: it is in the metadata, and may lead.
         self.is_up = False
@@ -134,7 +138,10 @@ class ClusterState:
         :param partitions: how many
         :param replication_factor: how many replicas each has: not more than there are brokers
         :param first: the number of the first partition
+        :raises PolicyViolation: they are more than one request may create
         """
+        if partitions > PARTITIONS_MAX:
+            raise PolicyViolation("Excessively large number of partitions per request.")
         nodes = list(self.nodes)
         return [
             [nodes[(index + follower) % len(nodes)] for follower in range(replication_factor)]

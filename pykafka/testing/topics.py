@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from pykafka.testing.log import PartitionLog
+
+if TYPE_CHECKING:
+    from pykafka.protocol.message import Message
 
 #: Topics of the brokers themselves.
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -66,6 +69,12 @@ class Partition:
     def copied_by(self, node_id: int) -> int:
         """Return how far a replica has the log (its next offset)."""
         return self.copied_to.get(node_id, self.log.end)
+
+    def records(self) -> Iterator[Message]:
+        """Yield all records with their partition, of open and aborted transactions too."""
+        for record in self.log.records():
+            record.partition_id = self.index
+            yield record
 
     def elect(self, node_id: int) -> None:
         """Make a replica the leader, in a new epoch; what it has not copied is lost, as all follow it.

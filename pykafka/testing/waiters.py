@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pykafka.handlers.base import EventType, Handler, LockType
 
-#: How long the timekeeper sleeps if nothing is due (s); a new timer wakes it.
+#: How long a worker sleeps at most (s), before it looks again.
 _IDLE_S = 3600.0
 
 
@@ -92,7 +92,7 @@ class Waiters:
                 self._waiting[key].add(event)
             self._lock.release()
             try:
-                event.wait(left / 1000)
+                event.wait(min(left / 1000, _IDLE_S))  # the system cannot wait for centuries
             finally:
                 self._lock.acquire()
                 for key in keys:
@@ -133,7 +133,7 @@ class Waiters:
                 self._changed.clear()
                 self._run_due()
                 left = (self._timers[0][0] - self.now_ms()) / 1000 if self._timers else _IDLE_S
-            self._changed.wait(max(left, 0.0))
+            self._changed.wait(min(max(left, 0.0), _IDLE_S))
 
     def _run_due(self) -> None:
         while self._timers and (self._timers[0][2].fn is None or self._timers[0][0] <= self.now_ms()):

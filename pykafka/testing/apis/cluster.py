@@ -28,6 +28,8 @@ _QUORUM_TOPIC: Final = "__cluster_metadata"
 _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
 #: The first version of UpdateFeatures that answers for all features together.
 _ALL_OR_NOTHING: Final = 2
+#: The first version of DescribeQuorum that lists the addresses of controllers.
+_LISTS_CONTROLLERS: Final = 2
 
 
 @api(wire.DescribeClusterRequest)
@@ -99,8 +101,10 @@ def describe_quorum(call: Call, request: wire.DescribeQuorumRequest) -> wire.Des
     ]
     node = call.state.nodes[call.state.controller_id]
     listener = wire.DescribeQuorumResponse.Node.Listener(name="CONTROLLER", host=node.host, port=node.port)
-    nodes = [wire.DescribeQuorumResponse.Node(node_id=node.node_id, listeners=[listener])]
-    return wire.DescribeQuorumResponse(error_message="", topics=topics, nodes=nodes)
+    response = wire.DescribeQuorumResponse(error_message="", topics=topics)
+    if call.version >= _LISTS_CONTROLLERS:
+        response.nodes = [wire.DescribeQuorumResponse.Node(node_id=node.node_id, listeners=[listener])]
+    return response
 
 
 def _quorum(call: Call, topic: str, index: int) -> wire.DescribeQuorumResponse.Topic.Partition:

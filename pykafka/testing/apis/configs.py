@@ -28,6 +28,7 @@ from pykafka.testing.configs import (
     check_level,
 )
 from pykafka.testing.settings import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
+from pykafka.testing.static import static_values
 from pykafka.testing.topicnames import check_name
 
 if TYPE_CHECKING:
@@ -47,27 +48,19 @@ _MALFORMED: Final = (
 def static_settings(call: Call) -> dict[str, str]:
     """Return what a broker would have been started with, to be as it is."""
     state, node = call.state, call.node
-    groups, transactions = state.groups.settings, state.transactions
     protocol = f"{'SASL_' if state.sasl.mechanisms else ''}{'PLAINTEXT' if state.tls is None else 'SSL'}"
     listener = f"{protocol}://{node.host}:{node.port}"
     settings = {
+        **static_values(call.state),
         "advertised.listeners": listener,
-        "auto.create.topics.enable": str(state.auto_create).lower(),
         "broker.id": str(node.node_id),
-        "default.replication.factor": str(state.default_replication),
-        "group.initial.rebalance.delay.ms": str(groups.initial_rebalance_delay_ms),
-        "group.max.session.timeout.ms": str(groups.max_session_timeout_ms),
-        "group.min.session.timeout.ms": str(groups.min_session_timeout_ms),
         "listeners": listener,
         "log.dirs": f"/fake/broker-{node.node_id}",
         "node.id": str(node.node_id),
-        "num.partitions": str(state.default_partitions),
         "process.roles": "broker",
-        "transaction.max.timeout.ms": str(transactions.max_timeout_ms),
-        "transactional.id.expiration.ms": str(transactions.expiration_ms),
     }
     for name in ("consumer.heartbeat.interval.ms", "consumer.session.timeout.ms"):
-        if (value := str(groups.of_group("", name))) != GROUP_SETTINGS[name].default:
+        if (value := str(state.groups.settings.of_group("", name))) != GROUP_SETTINGS[name].default:
             settings[f"group.{name}"] = value
     return settings if node.rack is None else {**settings, "broker.rack": node.rack}
 

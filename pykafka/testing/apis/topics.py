@@ -34,10 +34,10 @@ from pykafka.testing.call import Call, api
 from pykafka.testing.configs import check
 from pykafka.testing.quotas import MUTATE
 from pykafka.testing.settings import TOPIC_SETTINGS
+from pykafka.testing.state import PARTITIONS_MAX, ClusterState
 from pykafka.testing.topicnames import check_collision, check_name
 
 if TYPE_CHECKING:
-    from pykafka.testing.state import ClusterState
     from pykafka.testing.topics import Topic
 
 _Created = wire.CreateTopicsResponse.Topic
@@ -46,8 +46,6 @@ _NO_NAME_TEXT = "This server does not host this topic-partition."
 _NO_ID_TEXT = "This server does not host this topic ID."
 #: The first versions that name topics in another way, or answer with more.
 _ANSWERS_CONFIGS, _DELETES_BY_ID = 5, 6
-#: How many partitions one request may create: the limit of controllers since Kafka 4.0, here of all releases.
-_MAX_PARTITIONS = 10_000
 
 
 @api(wire.CreateTopicsRequest)
@@ -59,7 +57,7 @@ def create_topics(call: Call, request: wire.CreateTopicsRequest) -> wire.CreateT
     for name, count in counts.items():
         asked = next(topic for topic in request.topics if topic.name == name)
         try:
-            if partitions > _MAX_PARTITIONS:
+            if partitions > PARTITIONS_MAX:
                 raise PolicyViolation("Excessively large number of partitions per request.")
             if count > 1:
                 raise InvalidRequest("Duplicate topic name.")
@@ -223,7 +221,7 @@ def _grow(call: Call, asked: wire.CreatePartitionsRequest.Topic, is_trial: bool)
             f"The topic {asked.name} currently has {present} partition(s); {asked.count} would not be an increase."
         )
     added = asked.count - present
-    if added > _MAX_PARTITIONS:
+    if added > PARTITIONS_MAX:
         raise UnknownError
     factor = len(topic.partitions[0].replicas)
     if asked.assignments is None:

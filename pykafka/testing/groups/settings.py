@@ -41,3 +41,16 @@ class GroupSettings:
         """Return the effective value of a group's setting, such as consumer.session.timeout.ms: its own, or the brokers'."""
         own = self.configs.get(group, {}).get(name)
         return int(getattr(self, name.replace(".", "_")) if own is None else own)
+
+    def change(self, values: Mapping[str, object]) -> None:
+        """Change some settings, by the names of their attributes.
+
+        :raises ValueError: there is no such setting, or it is of another type
+        """
+        known = vars(self)
+        for name, value in values.items():
+            if name not in known:
+                raise ValueError(f"groups have no setting {name!r}: one of {', '.join(known)}")
+            if type(value) is not type(known[name]):
+                raise ValueError(f"the setting {name} of groups is {value!r}: {type(known[name]).__name__} is its type")
+            setattr(self, name, value)

@@ -10,7 +10,8 @@ from tests.conformance.programs.writing import WRITING
 
 #: By name.
 PROGRAMS = {
-    program.__name__: program for program in (*TOPICS, *WRITING, *READING, *GROUPS, *TRANSACTIONS, *SHARE_GROUPS, *PERMISSIONS)
+    program.__name__: program
+    for program in (*TOPICS, *WRITING, *READING, *GROUPS, *TRANSACTIONS, *SHARE_GROUPS, *PERMISSIONS)
 }
 
 __all__ = ["PROGRAMS"]

@@ -40,7 +40,18 @@ ROOT = Path(__file__).resolve().parents[3]
 COMMANDS = {
     *("consume_topic", "desc_topic", "print_managed_consumer_groups", "print_consumer_lag", "print_offsets"),
     *("print_topics", "reset_offsets", "create_topic", "delete_topic"),
-    *("doctor", "completion", "flight", "pipeline", "spark-pack", "consume", "produce", "migrate-offsets", "lag"),
+    *(
+        "doctor",
+        "completion",
+        "flight",
+        "pipeline",
+        "spark-pack",
+        "consume",
+        "produce",
+        "migrate-offsets",
+        "lag",
+        "fake",
+    ),
 }
 #: Those that have verbs; see test_nouns.py.
 NOUNS = {
@@ -391,6 +402,7 @@ WORDS = {
     # It asks no cluster either; a Python that is too old ends it before it makes anything.
     "spark-pack": ["--python=3.8"],
     "flight": ["missing.jsonl"],
+    "fake": ["--brokers=0"],
 }
 NOWHERE = ["-b", "127.0.0.1:1", "--socket_timeout_ms", "500"]
 
@@ -405,7 +417,7 @@ def test_where_the_cluster_is_may_stand_anywhere(command: str) -> None:
         ["-b", "127.0.0.1:2", command, *words[:1], *NOWHERE, *words[1:]],  # the later one counts
     ]
     first, *others = [CliRunner().invoke(tools, place) for place in places]
-    local = {"completion": 0, "flight": Status.USAGE, "pipeline": 0, "spark-pack": Status.FAILED}
+    local = {"completion": 0, "flight": Status.USAGE, "fake": Status.USAGE, "pipeline": 0, "spark-pack": Status.FAILED}
     assert first.exit_code == local.get(command, Status.UNREACHABLE)
     assert command in local or "127.0.0.1:1" in first.output
     for other in others:
