@@ -116,6 +116,7 @@ class Network:
         self._next_port = FIRST_PORT
         self._next_client_port = FIRST_CLIENT_PORT
         self._links: dict[int, Link] = {}
+        self._number = 0
         self._history = hashlib.sha256()
 
     def __repr__(self) -> str:
@@ -130,6 +131,11 @@ class Network:
     def open_connections(self) -> int:
         """How many connections at least one end has not closed."""
         return len(self._links)
+
+    def next_number(self) -> int:
+        """Return a number for a stream or connection."""
+        self._number += 1
+        return self._number
 
     def note(self, what: bytes, number: int, data: bytes = b"") -> None:
         """Add an event of a stream or link to the digest.

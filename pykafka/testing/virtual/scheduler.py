@@ -156,7 +156,8 @@ class Scheduler:
     :param seed: decides the order
     :param wall_limit: how much of the processor's time a run may take (s)
     :param preemption: how likely it is that a worker gives way before it takes a free lock (0 to 1): a higher chance tries
-        more orders, and takes longer
+        more orders, and takes longer. Compiled modules take fewer locks than their sources: above 0, the history of a seed is
+        one with them, and another without
     """
 
     def __init__(self, seed: int, *, wall_limit: float = 60.0, preemption: float = 0.0) -> None:
@@ -181,7 +182,7 @@ class Scheduler:
         # (when (µs), number, worker, its turn)
         self._timers: list[tuple[int, int, VirtualWorker, int]] = []
         self._workers: dict[int, VirtualWorker] = {}
-        self._number = 0
+        self._number = self._timer_number = self._nameless = 0
         self._first: VirtualWorker | None = None
         self._hub: Any = None
         self._closing = False
@@ -225,7 +226,10 @@ class Scheduler:
         :param name: None for a generated one
         :param report: called with the worker's name and the exception that ended it
         """
-        worker = VirtualWorker(self, run, name or f"pykafka.worker-{self._number + 1}", report)
+        if name is None:
+            self._nameless += 1
+            name = f"pykafka.worker-{self._nameless}"
+        worker = VirtualWorker(self, run, name, report)
         self._workers[worker.number] = worker
         self._ready.append(worker)
         return worker
@@ -287,7 +291,8 @@ class Scheduler:
         if len(timers) > 64 + 8 * len(self._workers):  # most are of waits that have ended
             self._timers = timers = [timer for timer in timers if timer[3] == timer[2].turn]
             heapq.heapify(timers)
-        heapq.heappush(timers, (at_us, self.next_number(), worker, worker.turn))
+        self._timer_number += 1
+        heapq.heappush(timers, (at_us, self._timer_number, worker, worker.turn))
 
     def _unpark(self, worker: VirtualWorker, woken: bool) -> None:
         worker.is_parked = False

@@ -38,7 +38,7 @@ class Link:
 
     def __init__(self, network: Network, latency_us: int, random: Random) -> None:
         self._network = network
-        self.number = network.scheduler.next_number()
+        self.number = network.next_number()
         self.latency_us = latency_us
         self.random = random
         self.jitter_us = 0.0
@@ -93,7 +93,19 @@ class VirtualStream(Numbered):
     """
 
     __slots__ = (
-        *("_end_at", "_last_at", "_link", "_network", "_other", "_own", "_pieces", "_reader", "_reset_at", "_room"),
+        *(
+            "_end_at",
+            "_id",
+            "_last_at",
+            "_link",
+            "_network",
+            "_other",
+            "_own",
+            "_pieces",
+            "_reader",
+            "_reset_at",
+            "_room",
+        ),
         *("_unread", "is_client", "is_closed", "peer"),
     )
 
@@ -102,6 +114,7 @@ class VirtualStream(Numbered):
     def __init__(self, network: Network, link: Link, own: Address, other: Address) -> None:
         super().__init__(network.scheduler)
         self._network = network
+        self._id = network.next_number()
         self._link = link
         self._own = own
         self._other = other
@@ -122,7 +135,7 @@ class VirtualStream(Numbered):
 
     def fileno(self) -> int:
         """Return a number that is no descriptor, -1 when it is closed."""
-        return -1 if self.is_closed else self._number
+        return -1 if self.is_closed else self._id
 
     def getsockname(self) -> Any:
         """Return the address at this end."""
@@ -202,7 +215,7 @@ class VirtualStream(Numbered):
 
     def _send(self, data: memoryview) -> None:
         """Send bytes for which the peer has room."""
-        self._network.note(b"S", self._number, bytes(data))
+        self._network.note(b"S", self._id, bytes(data))
         link, peer, now = self._link, self.peer, self._scheduler.clock_us
         if peer.is_closed:  # a system answers this with a reset
             self._reset_at = min(self._reset_at, now + 2 * link.latency_us)
@@ -247,7 +260,7 @@ class VirtualStream(Numbered):
         if self.is_closed:
             return
         self.is_closed = True
-        self._network.note(b"E", self._number)
+        self._network.note(b"E", self._id)
         self.look_again()
         link, peer, now = self._link, self.peer, self._scheduler.clock_us
         if link.lost_from > now or self.is_client != link.loses_of_client:
