@@ -53,10 +53,10 @@ def real_peers(pems: Pems) -> Iterator[dict[str, int]]:
 
 
 @pytest.fixture
-def peers(request: pytest.FixtureRequest, handler: Handler) -> Iterator[dict[str, int]]:
+def peers(real_peers: dict[str, int], handler: Handler) -> Iterator[dict[str, int]]:
     """Yield the ports of all peers that the handler can meet."""
     if isinstance(handler, VirtualHandler):
         with virtual.running_peers(handler) as ports:
             yield ports
     else:
-        yield request.getfixturevalue("real_peers")
+        yield real_peers
