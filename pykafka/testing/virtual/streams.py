@@ -223,23 +223,27 @@ class VirtualStream(Numbered):
         elif link.lost_from <= now and self.is_client == link.loses_of_client:
             peer._unread += len(data)  # they fill the buffers on the way
         elif data:
-            draw = link.random.random
+            draw, gap_us = link.random.random, 0
             while link.split and len(data) > 1 and draw() < link.split:
                 size = 1 + int(draw() * min(len(data) - 1, max(len(data) // PIECES_MAX, 16)))
-                peer._arrive(data[:size])
-                data = data[size:]
-            peer._arrive(data)
+                peer._arrive(data[:size], gap_us)
+                data, gap_us = data[size:], int(draw() * link.latency_us)
+            peer._arrive(data, gap_us)
 
-    def _arrival(self) -> int:
+    def _arrival(self, gap_us: int = 0) -> int:
+        """Return when something arrives that is sent now.
+
+        :param gap_us: how long after what was sent before it at least
+        """
         link = self._link
         at = self._scheduler.clock_us + link.latency_us
         if link.jitter_us:
             at += int(link.random.random() * link.jitter_us)
-        self._last_at = at = max(at, self._last_at)
+        self._last_at = at = max(at, self._last_at + gap_us)
         return at
 
-    def _arrive(self, data: memoryview) -> None:
-        at = self._arrival()
+    def _arrive(self, data: memoryview, gap_us: int) -> None:
+        at = self._arrival(gap_us)
         self._pieces.append((at, data))
         self._unread += len(data)
         if self._reader is not None and len(self._pieces) == 1:
