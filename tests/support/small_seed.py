@@ -1,7 +1,7 @@
 """Seeds of a small simulation: `python -m tests.support.small_seed [--first 0] [--count 20] [--faults] [--profile]`.
 
-A cluster of three brokers, a producer of 200 messages, a group of two consumers, one broker that is stopped and started. Prints,
-for each seed, the digest of all bytes on all connections with their times, what it took, and what the consumers have read.
+A cluster of three brokers, a producer of 200 messages, a group of two consumers, one broker that is stopped and started.
+Prints, for each seed, the digest of all bytes on all connections with their times, its virtual time, and how much was read.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import cProfile
 import gc
 import pstats
 import time
+from typing import Any
 
 from pykafka import KafkaClient
 from pykafka.exceptions import KafkaException
@@ -98,8 +99,8 @@ class SmallSeed:
 
     def _consume(self, hosts: str, stop: EventType) -> None:
         with KafkaClient(hosts, handler=self.handler) as client:
-            options = {"protocol": self.protocol, "isolation_level": "read_committed", "auto_offset_reset": "earliest"}
-            with client.consumer("orders", group="readers", **options) as consumer:
+            options: dict[str, Any] = {"protocol": self.protocol, "isolation_level": "read_committed"}
+            with client.consumer("orders", group="readers", auto_offset_reset="earliest", **options) as consumer:
                 while not stop.is_set():
                     for record in consumer.poll(timeout=0.5):
                         self.read.add((record.partition, record.offset))
@@ -113,7 +114,8 @@ def main() -> None:
     parser.add_argument("--faults", action="store_true", help="faults in the network, and transactions")
     parser.add_argument("--profile", action="store_true", help="print where the time of all seeds but the first goes")
     arguments = parser.parse_args()
-    profile, took = cProfile.Profile(), []
+    profile = cProfile.Profile()
+    took: list[float] = []
     for seed in range(arguments.first, arguments.first + arguments.count):
         if took and arguments.profile:
             profile.enable()

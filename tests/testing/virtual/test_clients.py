@@ -36,7 +36,7 @@ def _histories(faults: bool, **environment: str) -> list[str]:
     return done.stdout.splitlines()[:-1]  # the last line says what they took
 
 
-@pytest.mark.parametrize("faults", [False, True], ids=["quiet", "faults"])
+@pytest.mark.parametrize("faults", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["quiet", "faults"])
 def test_one_seed_is_one_history(faults: bool) -> None:
     """Byte for byte and millisecond for millisecond, in another process, and from the sources of compiled modules."""
     first = _histories(faults, PYTHONHASHSEED="0")
@@ -84,13 +84,17 @@ def test_a_silent_member_is_put_out_after_a_minute(
 
 
 def test_exactly_once_and_transactions(scheduler: Scheduler, virtual: VirtualHandler) -> None:
-    def program() -> list[bytes]:
+    def program() -> list[bytes | None]:
         with FakeCluster(3, {"in": 2, "out": 2}, handler=virtual) as cluster:
             with KafkaClient(cluster.hosts, handler=virtual) as client:
                 with client.producer(enable_idempotence=True) as producer:
                     for number in range(50):
                         producer.produce("in", b"%d" % number)
-                options = {"group": "g", "auto_offset_reset": "earliest", "isolation_level": "read_committed"}
+                options: dict[str, Any] = {
+                    "group": "g",
+                    "auto_offset_reset": "earliest",
+                    "isolation_level": "read_committed",
+                }
                 copied = 0
                 with (
                     client.producer(transactional_id="copier") as copier,
@@ -103,7 +107,7 @@ def test_exactly_once_and_transactions(scheduler: Scheduler, virtual: VirtualHan
                                 copied += 1
                 options["group"] = "other"
                 with client.consumer("out", **options) as consumer:
-                    found: list[bytes] = []
+                    found: list[bytes | None] = []
                     while len(found) < 50:
                         found += [record.value for record in consumer.poll(timeout=1)]
                     return found

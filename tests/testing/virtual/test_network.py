@@ -52,7 +52,8 @@ def test_bytes_take_the_latency_of_their_connection(
 
 def test_writes_arrive_in_pieces_and_in_order(scheduler: Scheduler, network: Network, virtual: VirtualHandler) -> None:
     network.faults = NetworkFaults(split=0.9, jitter_ms=50)
-    data, pieces = bytes(range(256)) * 8, []
+    data = bytes(range(256)) * 8
+    pieces: list[bytes] = []
 
     def program() -> None:
         with _pair(virtual) as (client, server):
@@ -67,11 +68,15 @@ def test_writes_arrive_in_pieces_and_in_order(scheduler: Scheduler, network: Net
 
 @pytest.mark.parametrize("by", ["chance", "command"])
 def test_a_connection_that_is_cut(scheduler: Scheduler, network: Network, virtual: VirtualHandler, by: str) -> None:
+    def cut_soon() -> None:
+        virtual.sleep(1)
+        network.cut_all()
+
     def program() -> None:
         network.faults = NetworkFaults(cut=1.0 if by == "chance" else 0.0)
         with _pair(virtual) as (client, server):
             if by == "command":
-                virtual.spawn(lambda: (virtual.sleep(1), network.cut_all()))
+                virtual.spawn(cut_soon)
             with pytest.raises(ConnectionResetError):
                 _read(client)
             with pytest.raises(ConnectionResetError):
