@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import ipaddress
 import math
 from collections import deque
@@ -14,7 +13,7 @@ from random import Random
 from pykafka.handlers.base import Address, Handler
 from pykafka.testing.virtual.primitives import Line, Numbered
 from pykafka.testing.virtual.scheduler import Scheduler
-from pykafka.testing.virtual.streams import Link, VirtualStream
+from pykafka.testing.virtual.streams import Connections, Link, VirtualStream
 
 #: Of all addresses here, whatever they look like: nothing in virtual time asks for it.
 FAMILY = 2
@@ -115,50 +114,33 @@ class Network:
         self._listeners: dict[tuple[str, int], VirtualListener] = {}
         self._next_port = FIRST_PORT
         self._next_client_port = FIRST_CLIENT_PORT
-        self._links: dict[int, Link] = {}
-        self._number = 0
-        self._history = hashlib.sha256()
+        self._connections = Connections(scheduler)
 
     def __repr__(self) -> str:
-        return f"<Network of {len(self._listeners)} listeners, {len(self._links)} connections>"
+        return f"<Network of {len(self._listeners)} listeners, {len(self._connections.links)} connections>"
 
     @property
     def digest(self) -> str:
         """What stands for all that was sent, with its times: the same for two runs if their histories are the same."""
-        return self._history.hexdigest()
+        return self._connections.digest
 
     @property
     def open_connections(self) -> int:
         """How many connections at least one end has not closed."""
-        return len(self._links)
-
-    def next_number(self) -> int:
-        """Return a number for a stream or connection."""
-        self._number += 1
-        return self._number
-
-    def note(self, what: bytes, number: int, data: bytes = b"") -> None:
-        """Add an event of a stream or link to the digest.
-
-        :param what: the kind, one byte
-        :param number: of the stream or link
-        :param data: its bytes
-        """
-        self._history.update(b"%s %d %d %d\n" % (what, self.scheduler.clock_us, number, len(data)))
-        self._history.update(data)
+        return len(self._connections.links)
 
     # -- faults --------------------------------------------------------------------------------------------------------
 
     def cut_all(self) -> None:
         """Reset all connections now."""
-        for link in list(self._links.values()):
+        for link in list(self._connections.links.values()):
             link.cut()
 
     def heal(self) -> None:
         """Let nothing more go wrong, with present connections either: what one has lost stays lost."""
         self.faults = NetworkFaults(self.faults.latency_ms)
         self.unreachable.clear()
-        for link in self._links.values():
+        for link in self._connections.links.values():
             link.heal()
 
     def _happens(self, chance: float) -> bool:
@@ -170,21 +152,15 @@ class Network:
     def _new_link(self) -> Link:
         faults = self.faults
         low, high = faults.latency_ms
-        link = Link(self, int((low + self._random.random() * (high - low)) * 1000), Random(self._random.random()))
+        link = Link(
+            self._connections, int((low + self._random.random() * (high - low)) * 1000), Random(self._random.random())
+        )
         link.jitter_us, link.split = faults.jitter_ms * 1000, faults.split
         if self._happens(faults.cut):
             link.cut_at = self._soon_us()
         if self._happens(faults.half_open):
             link.lost_from, link.loses_of_client = self._soon_us(), self._random.random() < 0.5
         return link
-
-    def add(self, link: Link) -> None:
-        """Add a connection."""
-        self._links[link.number] = link
-
-    def remove(self, link: Link) -> None:
-        """Remove a connection that both ends have closed."""
-        self._links.pop(link.number, None)
 
     # -- names and connections -----------------------------------------------------------------------------------------
 
@@ -213,7 +189,9 @@ class Network:
         """Listen at an address; port 0: any free one."""
         host, port = str(address.sockaddr[0]), int(address.sockaddr[1])
         self._check_own(host)
-        while not port or (port < self._next_port and not address.sockaddr[1] and (host, port) in self._listeners):
+        if not port:
+            while (host, self._next_port) in self._listeners:
+                self._next_port += 1
             port, self._next_port = self._next_port, self._next_port + 1
         if (host, port) in self._listeners:
             raise OSError(errno.EADDRINUSE, f"Address already in use: {host}:{port}")

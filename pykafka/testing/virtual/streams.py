@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 from collections import deque
 from collections.abc import Sequence
 from random import Random
@@ -12,8 +13,7 @@ from pykafka.handlers.base import Address, Buffer
 from pykafka.testing.virtual.primitives import Line, Numbered
 
 if TYPE_CHECKING:
-    from pykafka.testing.virtual.network import Network
-    from pykafka.testing.virtual.scheduler import VirtualWorker
+    from pykafka.testing.virtual.scheduler import Scheduler, VirtualWorker
 
 #: How many bytes may be under way to a stream, or unread by it, before its peer waits.
 WINDOW = 256 * 1024
@@ -23,22 +23,66 @@ PIECES_MAX = 5
 NEVER = 1 << 62
 
 
+class Connections:
+    """The open connections of a network, and the digest of all that they have carried.
+
+    :param scheduler: has the clock
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        #: By number.
+        self.links: dict[int, Link] = {}
+        self._number = 0
+        self._history = hashlib.sha256()
+
+    @property
+    def digest(self) -> str:
+        """What stands for all that was sent, with its times."""
+        return self._history.hexdigest()
+
+    def next_number(self) -> int:
+        """Return a number for a stream or connection."""
+        self._number += 1
+        return self._number
+
+    def note(self, what: bytes, number: int, data: bytes = b"") -> None:
+        """Add an event of a stream or connection to the digest.
+
+        :param what: the kind, one byte
+        :param number: of the stream or connection
+        :param data: its bytes
+        """
+        self._history.update(b"%s %d %d %d\n" % (what, self.scheduler.clock_us, number, len(data)))
+        self._history.update(data)
+
+
 class Link:
     """A connection. Times are those of the clock (µs).
 
-    :param network: of it
+    :param connections: of its network
     :param latency_us: how long bytes take in one direction
     :param random: of this connection alone
     """
 
     __slots__ = (
-        *("_ends", "_network", "cut_at", "jitter_us", "latency_us", "loses_of_client", "lost_from", "number", "random"),
+        *(
+            "_ends",
+            "_connections",
+            "cut_at",
+            "jitter_us",
+            "latency_us",
+            "loses_of_client",
+            "lost_from",
+            "number",
+            "random",
+        ),
         "split",
     )
 
-    def __init__(self, network: Network, latency_us: int, random: Random) -> None:
-        self._network = network
-        self.number = network.next_number()
+    def __init__(self, connections: Connections, latency_us: int, random: Random) -> None:
+        self._connections = connections
+        self.number = connections.next_number()
         self.latency_us = latency_us
         self.random = random
         self.jitter_us = 0.0
@@ -53,24 +97,24 @@ class Link:
 
     def join(self, source: Address, target: Address) -> tuple[VirtualStream, VirtualStream]:
         """Return both ends: that of the client and that of the server."""
-        client = VirtualStream(self._network, self, source, target)
-        server = VirtualStream(self._network, self, target, source)
+        client = VirtualStream(self._connections, self, source, target)
+        server = VirtualStream(self._connections, self, target, source)
         client.is_client = True
         client.peer, server.peer = server, client
         self._ends = [client, server]
-        self._network.add(self)
-        self._network.note(b"C", self.number, f"{source.text} {target.text}".encode())
+        self._connections.links[self.number] = self
+        self._connections.note(b"C", self.number, f"{source.text} {target.text}".encode())
         return client, server
 
     def cut(self) -> None:
         """Reset it now."""
-        self.cut_at = min(self.cut_at, self._network.scheduler.clock_us)
+        self.cut_at = min(self.cut_at, self._connections.scheduler.clock_us)
         for end in self._ends:
             end.look_again()
 
     def heal(self) -> None:
         """Let nothing more happen to it; what is lost already stays lost."""
-        now = self._network.scheduler.clock_us
+        now = self._connections.scheduler.clock_us
         if self.cut_at > now:
             self.cut_at = NEVER
         if self.lost_from > now:
@@ -80,13 +124,13 @@ class Link:
     def on_closed(self) -> None:
         """Leave the network if both ends are closed."""
         if all(end.is_closed for end in self._ends):
-            self._network.remove(self)
+            self._connections.links.pop(self.number, None)
 
 
 class VirtualStream(Numbered):
     """One end of a connection. As `Stream`.
 
-    :param network: of it
+    :param connections: of its network
     :param link: what it has in common with the other end
     :param own: the address at this end
     :param other: the address at the other end
@@ -98,7 +142,7 @@ class VirtualStream(Numbered):
             "_id",
             "_last_at",
             "_link",
-            "_network",
+            "_connections",
             "_other",
             "_own",
             "_pieces",
@@ -111,10 +155,10 @@ class VirtualStream(Numbered):
 
     peer: VirtualStream
 
-    def __init__(self, network: Network, link: Link, own: Address, other: Address) -> None:
-        super().__init__(network.scheduler)
-        self._network = network
-        self._id = network.next_number()
+    def __init__(self, connections: Connections, link: Link, own: Address, other: Address) -> None:
+        super().__init__(connections.scheduler)
+        self._connections = connections
+        self._id = connections.next_number()
         self._link = link
         self._own = own
         self._other = other
@@ -128,7 +172,7 @@ class VirtualStream(Numbered):
         self._end_at = self._reset_at = NEVER
         self._reader: VirtualWorker | None = None
         # The peer's worker that waits for room here.
-        self._room = Line(network.scheduler)
+        self._room = Line(connections.scheduler)
 
     def __repr__(self) -> str:
         return f"<VirtualStream {self._own.text} to {self._other.text} {'closed' if self.is_closed else 'open'}>"
@@ -215,7 +259,7 @@ class VirtualStream(Numbered):
 
     def _send(self, data: memoryview) -> None:
         """Send bytes for which the peer has room."""
-        self._network.note(b"S", self._id, bytes(data))
+        self._connections.note(b"S", self._id, bytes(data))
         link, peer, now = self._link, self.peer, self._scheduler.clock_us
         if peer.is_closed:  # a system answers this with a reset
             self._reset_at = min(self._reset_at, now + 2 * link.latency_us)
@@ -264,7 +308,7 @@ class VirtualStream(Numbered):
         if self.is_closed:
             return
         self.is_closed = True
-        self._network.note(b"E", self._id)
+        self._connections.note(b"E", self._id)
         self.look_again()
         link, peer, now = self._link, self.peer, self._scheduler.clock_us
         if link.lost_from > now or self.is_client != link.loses_of_client:
