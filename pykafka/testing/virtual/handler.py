@@ -43,7 +43,7 @@ BREATH = 0.25
 
 
 class _NoSocket:
-    """What a handler in virtual time has for a class of sockets: none can be made."""
+    """The class of sockets in virtual time: its constructor raises."""
 
     def __init__(self, *_: object, **__: object) -> None:
         raise NotImplementedError("there are no sockets in virtual time: use handler.connect() and handler.listen()")

@@ -26,7 +26,7 @@ _ANY = ("0.0.0.0", "::")
 
 @dataclass
 class NetworkFaults:
-    """What goes wrong with connections, drawn when one is made; chances are from 0 to 1, and none by default.
+    """The latency of connections and their faults, drawn when one is made; chances are from 0 to 1, and 0 by default.
 
     :param latency_ms: how long bytes take at least, and at most, in one direction; each connection has a latency of its own
     :param jitter_ms: what each piece may take longer; pieces stay in order
@@ -121,7 +121,7 @@ class Network:
 
     @property
     def digest(self) -> str:
-        """What stands for all that was sent, with its times: the same for two runs if their histories are the same."""
+        """A digest of all bytes that were sent, with their times: it is the same for two runs that have the same history."""
         return self._connections.digest
 
     @property
@@ -137,7 +137,7 @@ class Network:
             link.cut()
 
     def heal(self) -> None:
-        """Let nothing more go wrong, with present connections either: what one has lost stays lost."""
+        """End all faults, also those that present connections have yet to meet; lost bytes stay lost."""
         self.faults = NetworkFaults(self.faults.latency_ms)
         self.unreachable.clear()
         for link in self._connections.links.values():

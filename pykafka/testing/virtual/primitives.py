@@ -1,4 +1,4 @@
-"""What workers share in virtual time: events, locks, semaphores and queues, each made of waits of a `Scheduler`."""
+"""Events, locks, semaphores and queues in virtual time, each made of waits of a `Scheduler`."""
 
 from __future__ import annotations
 

@@ -266,7 +266,7 @@ class Scheduler:
         return woken
 
     def give_way(self) -> None:
-        """Let the other workers that can run have their turn, if they are drawn before this one."""
+        """Return after the turns of those other workers that are drawn before this one."""
         self.check_inside()
         worker = self.current
         assert worker is not None

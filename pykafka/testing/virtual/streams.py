@@ -38,7 +38,7 @@ class Connections:
 
     @property
     def digest(self) -> str:
-        """What stands for all that was sent, with its times."""
+        """A digest of all bytes that were sent, with their times."""
         return self._history.hexdigest()
 
     def next_number(self) -> int:
@@ -113,7 +113,7 @@ class Link:
             end.look_again()
 
     def heal(self) -> None:
-        """Let nothing more happen to it; what is lost already stays lost."""
+        """End its faults, also those that it has yet to meet; lost bytes stay lost."""
         now = self._connections.scheduler.clock_us
         if self.cut_at > now:
             self.cut_at = NEVER
