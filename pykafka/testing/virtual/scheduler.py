@@ -37,6 +37,8 @@ LOOK_EVERY = 1024
 LAST_WAITS = 1000
 #: How many calls of a worker an error shows, the innermost ones.
 _FRAMES = 4
+#: Workers that could not be ended. Freeing them would run them on, outside of their scheduler.
+_abandoned: list[VirtualWorker] = []
 _OWN = os.path.dirname(__file__) + os.sep
 
 
@@ -443,7 +445,9 @@ class Scheduler:
                     self._resume(worker)
                 except BaseException as error:  # noqa: BLE001 - Ctrl-C or the limit: the others have to end, too
                     self._late = error
-                self.forget(worker)  # it may swallow what ends it
+                if not worker.has_ended:  # it swallows what ends it
+                    self.forget(worker)
+                    _abandoned.append(worker)
         self._ready.clear()
         self._timers.clear()
         if self._late is not None:
