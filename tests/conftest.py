@@ -18,7 +18,7 @@ from pykafka import compiled
 from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import AsyncioHandler, GEventHandler, Handler, ThreadingHandler
 from tests.brokers import KafkaCluster, Sasl
-from tests.support import diagnosis, loops
+from tests.support import diagnosis, loops, virtual
 from tests.support.features import KAFKA_VERSION, obstacle
 from tests.support.leftovers import Belongings, left_since
 from tests.support.protocols import GROUP_PROTOCOL, make_default
@@ -151,6 +151,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         reason = obstacle(needed, lacked)
         if reason is None and loops.kind_of(item) is not None:
             reason = next((mark.args[0] for mark in item.iter_markers("no_loop")), None)
+        elif reason is None and virtual.is_virtual(item):
+            reason = virtual.obstacle(item)
         if reason is not None:
             left_out[item] = reason
     if left_out:
@@ -161,12 +163,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run tests of asyncio on a loop of their own, with their fixtures."""
+    """Run tests of asyncio on a loop of their own, and those in virtual time in a scheduler, with their fixtures."""
     kind = loops.kind_of(item)
-    if kind is None:
+    if kind is None and not virtual.is_virtual(item):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    loops.run(lambda: runtestprotocol(item, nextitem=nextitem), kind=kind)
+    if kind is None:
+        virtual.run(lambda: runtestprotocol(item, nextitem=nextitem))
+    else:
+        loops.run(lambda: runtestprotocol(item, nextitem=nextitem), kind=kind)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
 

@@ -34,7 +34,8 @@ class Broker:
         self.state = state
         self.faults = faults
         self.node = node
-        self.peers: set[Peer] = set()
+        # In the order in which they came: a set would have another one in each run of a simulation.
+        self.peers: dict[Peer, None] = {}
         self._listener: Listener | None = None
         self._workers: list[Worker] = []
 
@@ -113,11 +114,11 @@ class Broker:
                 log.warning("%r hangs up on a client: %s", self, error)
                 stream.close()
                 return
-            self.peers.add(peer)
+            self.peers[peer] = None
 
     def _serve(self, peer: Peer) -> None:
         try:
             peer.serve()
         finally:
             with self.state.lock:
-                self.peers.discard(peer)
+                self.peers.pop(peer, None)

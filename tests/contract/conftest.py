@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pykafka.handlers import AsyncioHandler, GEventHandler, Handler, ThreadingHandler
+from pykafka.testing.virtual import VirtualHandler
+from tests.support import virtual
 from tests.support.certs import Pems, make_pems
 from tests.support.peers import running_peers
 
@@ -26,6 +28,8 @@ HANDLERS: dict[str, Callable[[], Handler]] = {
     # The whole test runs on a loop of that kind.
     "asyncio": AsyncioHandler,
     "uvloop": AsyncioHandler,
+    # The whole test runs in a scheduler.
+    virtual.NAME: virtual.make_handler,
 }
 
 
@@ -42,7 +46,17 @@ def pems(tmp_path_factory: pytest.TempPathFactory) -> Pems:
 
 
 @pytest.fixture(scope="session")
-def peers(pems: Pems) -> Iterator[dict[str, int]]:
-    """Yield the ports of all peers."""
+def real_peers(pems: Pems) -> Iterator[dict[str, int]]:
+    """Yield the ports of all peers on real sockets."""
     with running_peers(pems) as ports:
         yield ports
+
+
+@pytest.fixture
+def peers(real_peers: dict[str, int], handler: Handler) -> Iterator[dict[str, int]]:
+    """Yield the ports of all peers that the handler can meet."""
+    if isinstance(handler, VirtualHandler):
+        with virtual.running_peers(handler) as ports:
+            yield ports
+    else:
+        yield real_peers

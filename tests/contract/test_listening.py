@@ -65,6 +65,7 @@ def test_peers_that_come_early_wait_their_turn(handler: Handler, listener: Liste
         stream.close()
 
 
+@pytest.mark.real_system("look at sockets of the system")
 def test_options_of_accepted_streams(handler: Handler, listener: Listener) -> None:
     with closing(handler.connect(listener.address, LIMIT)), closing(listener.accept(LIMIT)) as accepted:
         sock = accepted.socket  # type: ignore[attr-defined]  # each handler's streams have it
@@ -101,6 +102,7 @@ def test_closing_wakes_the_worker_that_accepts(handler: Handler, listener: Liste
     assert "closed" in repr(listener)
 
 
+@pytest.mark.real_system("look at sockets of the system")
 def test_a_closed_listener_accepts_and_holds_nothing(handler: Handler, listener: Listener) -> None:
     number = listener._socket.fileno()  # type: ignore[attr-defined]  # what it must give back
     listener.close()
@@ -141,6 +143,7 @@ def test_an_address_of_another_machine(handler: Handler) -> None:
         handler.listen(Address(socket.AF_INET, ("192.0.2.1", 0)))
 
 
+@pytest.mark.real_system("look at sockets of the system")
 def test_a_peer_that_has_left_before_it_was_accepted(handler: Handler, listener: Listener) -> None:
     for _ in range(3):
         stream = handler.connect(listener.address, LIMIT)
@@ -164,6 +167,7 @@ def _is_of(accepted: Stream, stream: Stream) -> bool:
         return False
 
 
+@pytest.mark.real_system("look at sockets of the system")
 def test_a_process_without_descriptors_accepts_when_it_has_some(handler: Handler, listener: Listener) -> None:
     """The worker of a server must not end because others have opened too many files."""
     with closing(handler.connect(listener.address, LIMIT)):
@@ -186,6 +190,7 @@ def test_a_process_without_descriptors_accepts_when_it_has_some(handler: Handler
         listener.accept(LIMIT).close()
 
 
+@pytest.mark.real_system("fork")
 def test_a_forked_child_closes_its_own_descriptor_only(handler: Handler, listener: Listener) -> None:
     server = handler.spawn(lambda: listener.accept(LIMIT).close())
     handler.sleep(0.05)

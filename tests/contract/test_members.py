@@ -11,8 +11,9 @@ import pytest
 
 from pykafka.handlers import AsyncioHandler, GEventHandler, Handler, ThreadingHandler
 from pykafka.handlers.native import NativeHandler
+from pykafka.testing.virtual import VirtualHandler
 
-HANDLERS = [ThreadingHandler, GEventHandler, NativeHandler, AsyncioHandler]
+HANDLERS = [ThreadingHandler, GEventHandler, NativeHandler, AsyncioHandler, VirtualHandler]
 DECLARED = {name for name in {*vars(Handler), *Handler.__annotations__} if not name.startswith("_")}
 #: Of the documents, and of DESIGN.md: renaming one breaks what others have built on it.
 PROMISED = {

@@ -82,6 +82,7 @@ def test_resolve_a_name_that_leads_nowhere(handler: Handler) -> None:
         handler.resolve("no-such-host.invalid", 9092, 20)
 
 
+@pytest.mark.real_system("wait for name servers")
 def test_resolve_has_a_deadline(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
     released = handler.native.Event()
 
@@ -100,6 +101,7 @@ def test_resolve_has_a_deadline(handler: Handler, monkeypatch: pytest.MonkeyPatc
     released.set()
 
 
+@pytest.mark.real_system("wait for name servers")
 def test_a_lookup_that_nobody_wants_any_more_is_not_waited_for(
     handler: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +126,7 @@ def test_a_lookup_that_nobody_wants_any_more_is_not_waited_for(
         released.set()
 
 
+@pytest.mark.real_system("wait for name servers")
 def test_lookups_that_hang_are_few(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each connect that was tried again left another thread behind."""
     asked: list[Any] = []
@@ -156,6 +159,7 @@ def silence(handler: Handler, monkeypatch: pytest.MonkeyPatch, asked: list[Any] 
     return released
 
 
+@pytest.mark.real_system("wait for name servers")
 def test_names_that_nobody_knows_hold_up_nothing_else(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten lookups that hung took the ten threads of a hub, and nothing could be compressed or unpacked any more."""
     released = handler.native.Event()
@@ -194,6 +198,7 @@ def test_echo(stream: Stream) -> None:
     assert stream.fileno() >= 0
 
 
+@pytest.mark.real_system("look at sockets of the system")
 def test_options(handler: Handler, peers: dict[str, int]) -> None:
     with closing(handler.connect(_address(peers["echo"]), LIMIT)) as stream:
         sock: Any = stream
@@ -211,6 +216,7 @@ def test_one_reads_while_another_writes(handler: Handler, stream: Stream, pieces
     assert sent.error is None
 
 
+@pytest.mark.real_system("count writes of the system")
 def test_large_writes_do_not_hold_the_hub(handler: Handler, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     size, breaths, ticks, stop = 20_000_000, [0], [0], handler.Event()
     let_turn = handler.breathe
@@ -357,6 +363,7 @@ def test_waiting_for_a_peer_does_not_hold_the_hub(
     assert ticks[0] >= 5
 
 
+@pytest.mark.real_system("speak TLS")
 def test_a_handshake_has_a_deadline(handler: Handler, peers: dict[str, int], pems: Pems) -> None:
     started = handler.now()
     with closing(handler.connect(_address(peers["silent"]), LIMIT)) as stream, pytest.raises(TimeoutError):
@@ -364,11 +371,13 @@ def test_a_handshake_has_a_deadline(handler: Handler, peers: dict[str, int], pem
     assert 0.195 <= handler.now() - started < 0.2 + SLACK
 
 
+@pytest.mark.real_system("speak TLS")
 def test_a_handshake_that_is_hung_up_on(handler: Handler, peers: dict[str, int], pems: Pems) -> None:
     with closing(handler.connect(_address(peers["hang_up"]), LIMIT)) as stream, pytest.raises(ConnectionResetError):
         handler.wrap_tls(stream, _context(pems), "localhost", LIMIT)
 
 
+@pytest.mark.real_system("speak TLS")
 def test_certificates_are_checked(handler: Handler, peers: dict[str, int], pems: Pems) -> None:
     for context, name in ((_context(pems), "other.example"), (ssl.create_default_context(), "localhost")):
         with (
@@ -389,6 +398,7 @@ class _OnlyWraps:
         return self._context.wrap_socket(sock, server_hostname="localhost")
 
 
+@pytest.mark.real_system("speak TLS")
 def test_objects_that_only_wrap_sockets(handler: Handler, peers: dict[str, int], pems: Pems) -> None:
     stream = handler.connect(_address(peers["tls_echo"]), LIMIT)
     if handler.cooperative:
@@ -404,6 +414,7 @@ def test_objects_that_only_wrap_sockets(handler: Handler, peers: dict[str, int],
             wrapped.recv_into(bytearray(1), 0.05)
 
 
+@pytest.mark.real_system("look at sockets of the system")
 def test_sockets_of_the_handlers_class(handler: Handler, peers: dict[str, int]) -> None:
     sock = handler.Socket(socket.AF_INET, socket.SOCK_STREAM)
     with closing(sock):
@@ -413,6 +424,7 @@ def test_sockets_of_the_handlers_class(handler: Handler, peers: dict[str, int]) 
         assert sock.recv(100) == b"plain"
 
 
+@pytest.mark.real_system("speak TLS")
 def test_many_at_once(handler: Handler, peers: dict[str, int], pems: Pems) -> None:
     done = []
 
