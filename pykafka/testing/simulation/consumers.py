@@ -33,7 +33,9 @@ from pykafka.transactions.exactly_once import exactly_once
 #: How long a poll waits for records (ms).
 POLL_MS = 500
 #: How long a group waits for a silent member (ms), and how often members send heartbeats (ms).
-SESSION_MS, HEARTBEAT_MS = 6_000, 500
+SESSION_MS, HEARTBEAT_MS = 2_000, 300
+#: How long a member may take between two polls (ms), and how long it sometimes takes (s).
+POLL_INTERVAL_MS, SLOW_S = 3_000, 4.0
 #: What consumers have in common.
 OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 1_000, "fetch_max_wait_ms": 50}
 
@@ -159,6 +161,7 @@ class Member(Reading):
             "group": group,
             "session_timeout_ms": SESSION_MS,
             "heartbeat_interval_ms": HEARTBEAT_MS,
+            "max_poll_interval_ms": POLL_INTERVAL_MS,
             "listener": self,
             **options,
         }
@@ -196,6 +199,8 @@ class Member(Reading):
                 self._ask(consumer)
             if self.random.random() < self.restarts:
                 return
+            if self.random.random() < self.restarts / 4:
+                self.world.stopping.wait(SLOW_S)
 
     def commit(self, consumer: Any) -> None:
         """Commit behind all that it was given."""

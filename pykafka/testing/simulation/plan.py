@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Fault
 from pykafka.testing.simulation.world import World
+from pykafka.testing.virtual import NetworkFaults
 
 Undo = Callable[[], object]
 
@@ -62,73 +62,87 @@ class PlannedFault:
         return f"{self.name}({', '.join(map(repr, self.arguments))}) at {self.at_ms} ms for {self.lasts_ms} ms"
 
 
-def _stop(cluster: FakeCluster, broker: int, noticed: bool) -> Undo:
-    cluster.stop(broker, noticed=noticed)
-    return lambda: cluster.start(broker)
+def _stop(world: World, broker: int, noticed: bool) -> Undo:
+    world.cluster.stop(broker, noticed=noticed)
+    return lambda: world.cluster.start(broker)
 
 
-def _pause(cluster: FakeCluster, broker: int) -> Undo:
-    cluster.pause(broker)
-    return lambda: cluster.resume(broker)
+def _pause(world: World, broker: int) -> Undo:
+    world.cluster.pause(broker)
+    return lambda: world.cluster.resume(broker)
 
 
-def _hang_up(cluster: FakeCluster, broker: int) -> None:
-    cluster.hang_up(broker)
+def _hang_up(world: World, broker: int) -> None:
+    world.cluster.hang_up(broker)
 
 
-def _isolate(cluster: FakeCluster, broker: int) -> Undo:
-    cluster.isolate(broker)
-    return lambda: cluster.rejoin(broker)
+def _isolate(world: World, broker: int) -> Undo:
+    world.cluster.isolate(broker)
+    return lambda: world.cluster.rejoin(broker)
 
 
-def _set_leader(cluster: FakeCluster, topic: str, partition: int, broker: int) -> None:
+def _set_leader(world: World, topic: str, partition: int, broker: int) -> None:
     """Move a leadership, if that loses nothing."""
-    with cluster._locked() as state:
+    with world.cluster._locked() as state:
         found = state.topics[topic].partitions[partition]
         is_clean = broker in found.isr and state.nodes[broker].is_up and found.copied_by(broker) == found.log.end
     if is_clean:
-        cluster.set_leader(topic, partition, broker)
+        world.cluster.set_leader(topic, partition, broker)
 
 
-def _unclean(cluster: FakeCluster, topic: str, partition: int) -> Undo:
+def _unclean(world: World, topic: str, partition: int) -> Undo:
     """Hold a follower back, and make it the leader later: what it lacks is lost."""
-    with cluster._locked() as state:
+    with world.cluster._locked() as state:
         found = state.topics[topic].partitions[partition]
         followers = [one for one in found.replicas if one != found.leader and state.nodes[one].is_up]
     if not followers:
         return lambda: None
-    cluster.lag(topic, partition, followers[0])
-    return lambda: cluster.set_leader(topic, partition, followers[0])
+    world.cluster.lag(topic, partition, followers[0])
+    return lambda: world.cluster.set_leader(topic, partition, followers[0])
 
 
-def _throttle(cluster: FakeCluster, api: str, milliseconds: int) -> Undo:
-    return cluster.throttle(api, milliseconds).end
+def _throttle(world: World, api: str, milliseconds: int) -> Undo:
+    return world.cluster.throttle(api, milliseconds).end
 
 
-def _fail(cluster: FakeCluster, api: str, error: str, times: int) -> Undo:
-    return cluster.fail(api, error, times).end
+def _fail(world: World, api: str, error: str, times: int) -> Undo:
+    return world.cluster.fail(api, error, times).end
 
 
-def _cut(cluster: FakeCluster, api: str, place: str, times: int) -> Undo:
-    return cluster.cut(api, place, times).end
+def _cut(world: World, api: str, place: str, times: int) -> Undo:
+    return world.cluster.cut(api, place, times).end
 
 
-def _hold(cluster: FakeCluster, api: str) -> Undo:
-    return cluster.hold(api).release
+def _hold(world: World, api: str) -> Undo:
+    return world.cluster.hold(api).release
 
 
-def _latency(cluster: FakeCluster, broker: int, milliseconds: int) -> Undo:
-    cluster.latency(broker, milliseconds)
-    return lambda: cluster.latency(broker, 0)
+def _latency(world: World, broker: int, milliseconds: int) -> Undo:
+    world.cluster.latency(broker, milliseconds)
+    return lambda: world.cluster.latency(broker, 0)
 
 
-def _move_coordinator(cluster: FakeCluster, kind: str, key: str, broker: int) -> None:
-    cluster.set_coordinator(key, broker, kind)
+def _move_coordinator(world: World, kind: str, key: str, broker: int) -> None:
+    world.cluster.set_coordinator(key, broker, kind)
 
 
-def _hold_markers(cluster: FakeCluster) -> Undo:
-    cluster.hold_markers()
-    return cluster.release_markers
+def _hold_markers(world: World) -> Undo:
+    world.cluster.hold_markers()
+    return world.cluster.release_markers
+
+
+def _network(world: World, faults: NetworkFaults) -> Undo:
+    """Let connections that are made from now on go wrong."""
+    network = world.network
+    if network is None:
+        return lambda: None
+    network.faults = faults
+    return network.heal
+
+
+def _cut_all(world: World) -> None:
+    if world.network is not None:
+        world.network.cut_all()
 
 
 #: Each fault by name: it begins, and returns how to put it right, or None.
@@ -146,6 +160,8 @@ FAULTS: dict[str, Callable[..., Undo | None]] = {
     "latency": _latency,
     "move_coordinator": _move_coordinator,
     "hold_markers": _hold_markers,
+    "network": _network,
+    "cut_all": _cut_all,
 }
 
 
@@ -173,7 +189,7 @@ def draw(random: Random, targets: Targets, count: int, until_ms: int) -> list[Pl
     plan = []
     for _ in range(count):
         name = random.choice(names)
-        at_ms, lasts_ms = random.randrange(until_ms), random.choice((50, 300, 1_000, 3_000, 8_000))
+        at_ms, lasts_ms = random.randrange(until_ms), random.choice((300, 1_000, 3_000, 6_000, 12_000))
         plan.append(PlannedFault(at_ms, lasts_ms, name, _arguments(random, targets, name)))
     return sorted(plan, key=lambda fault: fault.at_ms)
 
@@ -189,16 +205,23 @@ def _arguments(random: Random, targets: Targets, name: str) -> tuple[Any, ...]:
     if name == "throttle":
         return random.choice(("Produce", "Fetch")), random.choice((100, 1_000))
     if name == "fail":
-        return *random.choice(ERRORS), random.randint(1, 3)
+        return *random.choice(ERRORS), random.randint(1, 5)
     if name == "cut":
-        return random.choice(APIS), random.choice(PLACES), random.randint(1, 3)
+        return random.choice(APIS), random.choice(PLACES), random.randint(1, 5)
+    if name == "network":
+        return (_network_faults(random),)
     if name == "hold":
         return (random.choice(APIS),)
     if name == "latency":
         return broker, random.choice((5, 50, 500))
     if name == "move_coordinator":
         return *random.choice(targets.coordinated), broker
-    return () if name == "hold_markers" else (broker,)
+    return () if name in ("hold_markers", "cut_all") else (broker,)
+
+
+def _network_faults(random: Random) -> NetworkFaults:
+    chances = {name: random.choice((0.0, 0.0, 0.2, 0.5)) for name in ("split", "cut", "half_open", "hang")}
+    return NetworkFaults(jitter_ms=random.choice((0.0, 5.0, 50.0)), within_ms=3_000, **chances)
 
 
 class Injector:
@@ -225,7 +248,7 @@ class Injector:
                 break
             if begins:
                 self._world.history.note("faults", Fault(str(fault)))
-                undo = FAULTS[fault.name](self._world.cluster, *fault.arguments)
+                undo = FAULTS[fault.name](self._world, *fault.arguments)
                 if undo is not None:
                     self._undo[number] = undo
             elif number in self._undo:
@@ -246,6 +269,8 @@ class Injector:
             cluster.resume(broker)
             cluster.rejoin(broker)
             cluster.latency(broker, 0)
+        if self._world.network is not None:
+            self._world.network.heal()
         cluster.clear_faults()
         cluster.release_markers()
         self._world.history.note("faults", Fault("all is well from now on"))

@@ -13,6 +13,7 @@ from pykafka.exceptions import KafkaException
 from pykafka.handlers.base import Handler
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Call, History
+from pykafka.testing.virtual import Network
 
 T = TypeVar("T")
 
@@ -28,13 +29,17 @@ class World:
     """The cluster, the history and the aims of one simulation.
 
     :param seed: of all that programs draw
+    :param network: of virtual time; None on other handlers, which have no faults of the network then
     """
 
-    def __init__(self, seed: int, handler: Handler, cluster: FakeCluster, history: History) -> None:
+    def __init__(
+        self, seed: int, handler: Handler, cluster: FakeCluster, history: History, network: Network | None
+    ) -> None:
         self.seed = seed
         self.handler = handler
         self.cluster = cluster
         self.history = history
+        self.network = network
         self.hosts = cluster.hosts
         self.stopping = handler.Event()
         #: Names and errors of programs that have failed.
