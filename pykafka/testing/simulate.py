@@ -1,7 +1,7 @@
 """`Simulation`: one seed: a fake cluster, programs, faults, a history, and what the checker says of it.
 
-    python -m pykafka.testing.simulate --seeds 100
-    python -m pykafka.testing.simulate --seeds 400..500 --log simulated.log
+python -m pykafka.testing.simulate --seeds 100
+python -m pykafka.testing.simulate --seeds 400..500 --log simulated.log
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ from pykafka.testing.virtual import Network, Scheduler, SchedulerError, VirtualH
 SLACK_MS = 1_000
 #: After the last fault, all that was acknowledged has to be read within this time (ms).
 LIVE_MS = 60_000
+#: How long workers that wait for a last answer may go on after all clients are closed (ms).
+REST_MS = 5_000
 #: How long programs may take to end (ms).
 END_MS = 120_000
 #: From so many seeds on, each of `sometimes.THINGS` has to have happened.
-ENOUGH_SEEDS = 100
+ENOUGH_SEEDS = 200
 #: The most lines of a timeline.
 _LINES = 80
 _LOOK_S = 0.1
@@ -102,7 +104,7 @@ class Simulation:
         history = History(scheduler.now_ms)
         errors: list[tuple[str, BaseException]] = []
         try:
-            errors += scheduler.run(self.run_on, VirtualHandler(scheduler, network), history, network)
+            errors += scheduler.run(self._run_virtually, VirtualHandler(scheduler, network), history, network)
         except SchedulerError as error:
             errors.append(("scheduler", error))
         errors += scheduler.errors
@@ -127,6 +129,11 @@ class Simulation:
             world = World(self.seed, handler, cluster, history, network)
             _Run(self, world).run()
         return world.errors
+
+    def _run_virtually(self, handler: Handler, history: History, network: Network) -> list[tuple[str, BaseException]]:
+        errors = self.run_on(handler, history, network)
+        handler.sleep(REST_MS / 1000)
+        return errors
 
     def programs(self, world: World) -> tuple[list[Any], list[Any]]:
         """Return the programs that write, and those that read."""
@@ -272,7 +279,9 @@ def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] 
     parser = argparse.ArgumentParser(prog="python -m pykafka.testing.simulate", description=main.__doc__)
     parser.add_argument("--seeds", type=_seeds, default=range(100), metavar="N | A..B", help="0 to N-1, or A to B")
     parser.add_argument("--log", metavar="FILE", help="append a line for each run of this program")
-    parser.add_argument("--history", metavar="FILE", help="write the history of the last seed, a line for each operation")
+    parser.add_argument(
+        "--history", metavar="FILE", help="write the history of the last seed, a line for each operation"
+    )
     options = parser.parse_args(arguments)
     sometimes, failed, cpu_s = Sometimes(), [], 0.0
     result: Result | None = None

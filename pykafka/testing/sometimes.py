@@ -23,9 +23,7 @@ THINGS: dict[str, Callable[[Operation], bool]] = {
     "a send succeeds": lambda one: isinstance(one.action, Send) and one.outcome is Outcome.OK,
     "a send fails": lambda one: isinstance(one.action, Send) and one.outcome is Outcome.FAIL,
     "a send has an unknown outcome": lambda one: isinstance(one.action, Send) and one.outcome is Outcome.UNKNOWN,
-    "a transaction is committed": lambda one: (
-        isinstance(one.action, CommitTransaction) and one.outcome is Outcome.OK
-    ),
+    "a transaction is committed": lambda one: isinstance(one.action, CommitTransaction) and one.outcome is Outcome.OK,
     "a commit of a transaction is refused": lambda one: (
         isinstance(one.action, CommitTransaction) and one.outcome is Outcome.FAIL
     ),

@@ -26,7 +26,7 @@ from pykafka.testing.history import (
     Send,
     Subscribe,
 )
-from pykafka.testing.simulation.producers import BLOCK_MS, DELIVERY_MS, TRANSACTION_MS
+from pykafka.testing.simulation.producers import BLOCK_MS, CLOSE_MS, DELIVERY_MS, TRANSACTION_MS
 from pykafka.testing.simulation.world import CALL_MS, World
 from pykafka.transactions.exactly_once import exactly_once
 
@@ -36,8 +36,10 @@ POLL_MS = 500
 SESSION_MS, HEARTBEAT_MS = 2_000, 300
 #: How long a member may take between two polls (ms), and how long it sometimes takes (s).
 POLL_INTERVAL_MS, SLOW_S = 3_000, 4.0
+#: How long `close()` may take to leave a group, besides its time-out (ms).
+LEAVE_MS = 5_000
 #: What consumers have in common.
-OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 1_000, "fetch_max_wait_ms": 50}
+OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 1_000, "fetch_max_wait_ms": 500}
 
 
 class Reading:
@@ -46,6 +48,9 @@ class Reading:
     :param committed: it reads committed records alone
     :param seeks: how likely it seeks after a poll (0 to 1)
     """
+
+    #: How long a poll may take (ms).
+    poll_ms = POLL_MS
 
     def __init__(self, world: World, name: str, topic: str, committed: bool, seeks: float = 0.0) -> None:
         self.world = world
@@ -79,7 +84,7 @@ class Reading:
                 try:
                     self.work(consumer)
                 finally:
-                    self.world.call(self.name, "close consumer", lambda: self.close(consumer), CALL_MS)
+                    self.world.call(self.name, "close consumer", lambda: self.close(consumer), CALL_MS + LEAVE_MS)
 
     def close(self, consumer: Any) -> None:
         """Close a consumer."""
@@ -118,7 +123,7 @@ class Reading:
     def poll(self, consumer: Any) -> None:
         """Poll once."""
         history = self.world.history
-        begun = history.invoke(self.name, Poll(), POLL_MS)
+        begun = history.invoke(self.name, Poll(), self.poll_ms)
         try:
             records = consumer.poll(self.random.choice((1, 5, 100)), POLL_MS / 1000)
         except KafkaException as error:
@@ -150,6 +155,9 @@ class Member(Reading):
     :param options: of the consumer: protocol and assignor
     :param restarts: how likely it is closed and starts again, after a poll (0 to 1)
     """
+
+    # The listener's commit is part of a poll.
+    poll_ms = POLL_MS + CALL_MS
 
     def __init__(
         self, world: World, name: str, topic: str, group: str, committed: bool, restarts: float = 0.0, **options: Any
@@ -305,8 +313,8 @@ class Handling:
             self.world.history.ok(begun)
         finally:
             if consumer is not None:
-                call(self.name, "close consumer", lambda: consumer.close(seconds), CALL_MS)
-            call(self.name, "close producer", lambda: producer.close(seconds), CALL_MS)
+                call(self.name, "close consumer", lambda: consumer.close(seconds), CALL_MS + LEAVE_MS)
+            call(self.name, "close producer", lambda: producer.close(seconds), CLOSE_MS)
 
     def _handle(self, record: Record) -> ProducerRecord[bytes, bytes]:
         value, cause = self.world.new_value(), int(record.value or b"")

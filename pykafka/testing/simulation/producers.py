@@ -21,10 +21,13 @@ from pykafka.testing.history import (
     Operation,
     Send,
 )
-from pykafka.testing.simulation.world import CALL_MS, World
+from pykafka.testing.simulation.world import CALL_MS, SOCKET_MS, World
 
 #: How old a message may get before it has failed (ms), and how long `produce()` may wait (ms).
 DELIVERY_MS, BLOCK_MS = 8_000, 3_000
+#: How long a send may take in all, and the close of a producer (ms): a sender that waits for a broker notices the end of its
+#: time when that wait is over.
+SEND_MS, CLOSE_MS = BLOCK_MS + DELIVERY_MS + 2 * SOCKET_MS, CALL_MS + 2 * SOCKET_MS
 #: How long a transaction may be open (ms).
 TRANSACTION_MS = 20_000
 _COMMITS = 20
@@ -47,7 +50,8 @@ class Producing:
         self.options: dict[str, Any] = {"linger_ms": 2, "delivery_timeout_ms": DELIVERY_MS, "max_block_ms": BLOCK_MS}
         self.options |= {"retry_backoff_ms": 50, "retry_backoff_max_ms": 400, **options}
         self.random = world.random(name)
-        self.is_idempotent = options.get("enable_idempotence") is not False
+        # Without acknowledgements of all replicas a producer has no sequence numbers.
+        self.is_idempotent = options.get("enable_idempotence") is not False and "acks" not in options
         self._pending: dict[bytes, Operation] = {}
 
     def run(self) -> None:
@@ -75,7 +79,7 @@ class Producing:
                 if self.world.stopping.is_set():
                     break
         finally:
-            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), CALL_MS)
+            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), CLOSE_MS)
 
     def send(self, producer: Any) -> int | None:
         """Send a record, whose end comes later; return its value, or None if it was refused."""
@@ -83,7 +87,7 @@ class Producing:
         value = self.world.new_value()
         partition = self.random.randrange(self.partitions)
         sent = Send(self.topic, value, partition)
-        begun = self.world.history.invoke(self.name, sent, BLOCK_MS + DELIVERY_MS)
+        begun = self.world.history.invoke(self.name, sent, SEND_MS)
         payload = b"%d" % value
         self._pending[payload] = begun
         try:
@@ -131,7 +135,7 @@ class Transacting(Producing):
         except TransactionFatalError:
             pass  # another producer goes on
         finally:
-            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), 2 * CALL_MS)
+            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), CLOSE_MS)
 
     def _transaction(self, producer: Any) -> None:
         history, timeout = self.world.history, CALL_MS / 1000
