@@ -91,17 +91,17 @@ class FetchablePartitions:
         self._plan = None
         return list(members.values())
 
-    def take_gone(self) -> set[OwnedPartition]:
+    def take_gone(self) -> list[OwnedPartition]:
         """Remove the partitions of consumers that the application has dropped, and return them.
 
         A dropped consumer cannot detach itself: its finalizer may run anywhere, even in a worker that holds the lock which that
         would take.
         """
-        gone = set()
+        gone = []
         for owned, consumer in list(self.members.values()):
             if consumer() is None:
                 self.remove(owned)
-                gone.add(owned)
+                gone.append(owned)
         return gone
 
     def unchanged(self) -> Plan | None:

@@ -52,11 +52,12 @@ class Closables:
     """The producers and consumers of one cluster, held weakly. Each call is one step."""
 
     def __init__(self) -> None:
-        self._all: weakref.WeakSet[Any] = weakref.WeakSet()
+        # In the order in which they came, in each run of a simulation, too.
+        self._all: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()
 
     def add(self, stoppable: Any) -> None:
         """Stop this one, too."""
-        self._all.add(stoppable)
+        self._all[stoppable] = None
 
     def owners(self) -> list[Any]:
         """Return the producers and consumers."""
@@ -65,7 +66,7 @@ class Closables:
 
     def discard(self, stoppable: Any) -> None:
         """Leave this one to its owner."""
-        self._all.discard(stoppable)
+        self._all.pop(stoppable, None)
 
     def trace(self, tracer: RecordTracer | None) -> None:
         """Give a tracer to those that keep it: producers, as their fast path does not ask for it."""

@@ -45,7 +45,7 @@ class BufferPool:
         #: The events of callers that wait for room; they are set when some is given back.
         self.waiting: dict[int, EventType] = {}
         self._lock = handler.Lock()
-        self._spenders: weakref.WeakSet[Spender] = weakref.WeakSet()
+        self._spenders: weakref.WeakKeyDictionary[Spender, None] = weakref.WeakKeyDictionary()  # in their order
 
     @property
     def room(self) -> int:
@@ -87,7 +87,7 @@ class BufferPool:
 
     def join(self, spender: Spender) -> None:
         """Wake a producer, as callers wait for room."""
-        self._spenders.add(spender)
+        self._spenders[spender] = None
 
     def after_fork(self) -> None:
         """Begin again in a forked child, whose producers have sent nothing."""

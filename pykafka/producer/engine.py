@@ -122,9 +122,10 @@ class ProducerEngine(ProducerCore):
 
     def _check_leaders(self, topic: TopicView) -> None:
         """Raise UnsupportedVersion if a leader that can be asked now knows no idempotent producer."""
-        leaders = {partition.leader for partition in topic.partitions.values()} - {None}
+        leaders = dict.fromkeys(
+            partition.leader for partition in topic.partitions.values() if partition.leader is not None
+        )
         for leader in islice(leaders, CHECKED_LEADERS):
-            assert leader is not None
             try:
                 self.producer_ids.known_to(leader)
             except SocketDisconnectedError as error:

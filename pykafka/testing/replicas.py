@@ -23,7 +23,7 @@ class Replicas:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         # Followers that a test makes lag; those of stopped brokers lag until the brokers run again.
-        self._held_back: set[tuple[Partition, int]] = set()
+        self._held_back: dict[tuple[Partition, int], None] = {}  # in their order
 
     def _partitions(self) -> Iterable[Partition]:
         return [partition for topic in self._state.topics.values() for partition in topic.partitions]
@@ -42,7 +42,7 @@ class Replicas:
         before = partition.leader
         if node_id not in (NO_LEADER, *partition.replicas):
             self._replace(partition, before, node_id)
-        self._held_back.discard((partition, node_id))
+        self._held_back.pop((partition, node_id), None)
         partition.elect(node_id)
         self._keep_lags(partition)
         if node_id != NO_LEADER:
@@ -66,7 +66,7 @@ class Replicas:
         partition.replicas = [node_id, *(other for other in partition.replicas if other != away)]
         partition.isr = [node_id, *(other for other in partition.isr if other != away)]
         partition.copied_to.pop(away, None)
-        self._held_back.discard((partition, away))
+        self._held_back.pop((partition, away), None)
 
     def _catch_up(self, partition: Partition) -> None:
         """Copy all of the log to followers that run and that no test holds back: they are in sync then."""
@@ -90,7 +90,7 @@ class Replicas:
 
         :param in_sync: True: it stays in sync, so no further record is committed; False: it is out of sync at once
         """
-        self._held_back.add((partition, node_id))
+        self._held_back[partition, node_id] = None
         partition.copied_to.setdefault(node_id, partition.log.end)
         if not in_sync and node_id in partition.isr:
             partition.isr.remove(node_id)
@@ -98,7 +98,7 @@ class Replicas:
 
     def let_go(self, partition: Partition, node_id: int) -> None:
         """Copy to a follower that was held back what it lacks."""
-        self._held_back.discard((partition, node_id))
+        self._held_back.pop((partition, node_id), None)
         if partition.leader != NO_LEADER:
             self._catch_up(partition)
         self._state.waiters.wake(partition)

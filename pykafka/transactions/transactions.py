@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Never
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
@@ -97,7 +97,7 @@ class Transactions:
         self._max_block_ms = max_block_ms
         self.status = TransactionStatus(transactional_id)
         self._coordinator = Coordinator(engine.cluster, self.status)
-        self._consumers: WeakSet[Committing] = WeakSet()
+        self._consumers: WeakKeyDictionary[Committing, None] = WeakKeyDictionary()  # in their order
         # The offsets in the transaction; those of the last one are kept until the next begins.
         self._sent: list[InTransaction] = []
         # Whether the consumers have read for a transaction that is neither committed nor aborted yet.
@@ -228,7 +228,7 @@ class Transactions:
                 self._take_new_epoch(deadline)
             # first what an abort needs, which an interrupt may make necessary at any step from here on
             if consumer is not None:
-                self._consumers.add(consumer)
+                self._consumers[consumer] = None
             self._reads = self._reads or self.status.state is State.READY
             with self._engine.lock:
                 self.status.apply(Event.BEGIN, owner)
@@ -435,7 +435,7 @@ class Transactions:
     def after_fork(self) -> None:
         """Leave the transaction to the parent process."""
         self.begin_process()
-        self._consumers = WeakSet()
+        self._consumers = WeakKeyDictionary()
         self.status.on_fatal_error(
             TransactionFatalError(
                 "this process was forked, and the transactional id is its parent's: give a child another"
@@ -447,7 +447,7 @@ class Transactions:
     def watch(self, consumer: Committing, what: str) -> None:
         """Reset a consumer to its committed offsets after each abort from now on; see `check_consumer` for errors."""
         check_consumer(consumer, what)
-        self._consumers.add(consumer)
+        self._consumers[consumer] = None
 
     def send_offsets(
         self, consumer: Committing, offsets: Mapping[TopicPartition, Any] | None, timeout: float | None = None
