@@ -94,7 +94,7 @@ class Simulation:
         if self.plan is None:
             coordinated = [("group", "readers"), ("group", "handlers"), ("transaction", "t1"), ("transaction", "x1")]
             targets = Targets(range(1, self.brokers + 1), self.topics, [LOSSY] if self.loses else [], coordinated)
-            self.plan = draw(random, targets, random.choice((0, 2, 4, 8, 12)), self.lasts_ms)
+            self.plan = draw(random, targets, random.choice((0, 2, 4, 8, 12, 20)), self.lasts_ms)
 
     def run(self) -> Result:
         """Run it in virtual time."""
@@ -245,7 +245,7 @@ def shrink(result: Result, runs: int = 100) -> Result:
 
 
 def timeline(result: Result) -> list[str]:
-    """Return the operations that explain the first anomaly, as lines for a person: its own, those about the same, and the faults."""
+    """Return what explains the first anomaly, as lines for a person: its operations, those of its programs, and the faults."""
     if not result.anomalies:
         return [str(one) for one in result.history.operations[-_LINES:]]
     first = result.anomalies[0].operations

@@ -84,11 +84,11 @@ class Reading:
                 try:
                     self.work(consumer)
                 finally:
-                    self.world.call(self.name, "close consumer", lambda: self.close(consumer), CALL_MS + LEAVE_MS)
+                    self.close(consumer)
 
     def close(self, consumer: Any) -> None:
         """Close a consumer."""
-        consumer.close(CALL_MS / 1000)
+        self.world.call(self.name, "close consumer", lambda: consumer.close(CALL_MS / 1000), CALL_MS + LEAVE_MS)
 
     def open(self, client: KafkaClient) -> Any:
         """Make a consumer, and choose its partitions."""
@@ -115,7 +115,7 @@ class Reading:
 
     def _seek(self, consumer: Any) -> None:
         key = self.random.choice(sorted(self.positions))
-        place = Place(*key, self.random.randrange(self.positions[key] + 1))
+        place = Place(key.topic, key.partition, self.random.randrange(self.positions[key] + 1))
         self.positions[key] = place.offset
         self.world.history.note(self.name, Seek(place))
         consumer.seek(key, place.offset)
@@ -213,7 +213,7 @@ class Member(Reading):
     def commit(self, consumer: Any) -> None:
         """Commit behind all that it was given."""
         history = self.world.history
-        places = tuple(Place(*key, offset) for key, offset in sorted(self.positions.items()))
+        places = tuple(Place(key.topic, key.partition, offset) for key, offset in sorted(self.positions.items()))
         begun = history.invoke(self.name, Commit(self.group, places), CALL_MS)
         try:
             consumer.commit({TopicPartition(*place[:2]): place.offset for place in places}, timeout=CALL_MS / 1000)
@@ -230,7 +230,8 @@ class Member(Reading):
         except KafkaException as error:
             history.fail(begun, type(error).__name__)
             return
-        places = [Place(*key, one.offset if one is not None else -1) for key, one in sorted(found.items())]
+        offsets = {key: one.offset if one is not None else -1 for key, one in found.items()}
+        places = [Place(key.topic, key.partition, offset) for key, offset in sorted(offsets.items())]
         history.ok(begun, Committed(self.group, tuple(places)))
 
     # The listener's methods

@@ -220,8 +220,9 @@ def _arguments(random: Random, targets: Targets, name: str) -> tuple[Any, ...]:
 
 
 def _network_faults(random: Random) -> NetworkFaults:
-    chances = {name: random.choice((0.0, 0.0, 0.2, 0.5)) for name in ("split", "cut", "half_open", "hang")}
-    return NetworkFaults(jitter_ms=random.choice((0.0, 5.0, 50.0)), within_ms=3_000, **chances)
+    split, cut, half_open, hang = (random.choice((0.0, 0.0, 0.2, 0.5)) for _ in range(4))
+    jitter_ms = random.choice((0.0, 5.0, 50.0))
+    return NetworkFaults(jitter_ms=jitter_ms, split=split, cut=cut, half_open=half_open, hang=hang, within_ms=3_000)
 
 
 class Injector:
