@@ -132,7 +132,7 @@ def _hold_markers(world: World) -> Undo:
 
 
 def _network(world: World, faults: NetworkFaults) -> Undo:
-    """Let connections that are made from now on go wrong."""
+    """Break connections that are made from now on."""
     network = world.network
     if network is None:
         return lambda: None
