@@ -90,6 +90,8 @@ class Simulation:
         if self.loses:
             self.topics[LOSSY] = 1
         self.preemption = random.choice((0.0, 0.0, 0.1))
+        self.release = random.choice(("4.4", "4.4", "4.4", "3.9", "2.8"))
+        self.transactions = random.randint(1, 2)
         self._choices = random.random()
         if self.plan is None:
             coordinated = [("group", "readers"), ("group", "handlers"), ("transaction", "t1"), ("transaction", "x1")]
@@ -117,7 +119,10 @@ class Simulation:
         self, handler: Handler, history: History, network: Network | None = None
     ) -> list[tuple[str, BaseException]]:
         """Run it on any handler; return the errors that have ended programs."""
-        with FakeCluster(self.brokers, handler=handler) as cluster:
+        with FakeCluster(self.brokers, as_version=self.release, handler=handler) as cluster:
+            if self.transactions == 1 and self.release == "4.4":
+                with cluster._locked() as state:
+                    state.features.set("transaction.version", 1)
             for topic, partitions in self.topics.items():
                 cluster.create_topic(topic, partitions, min(3, self.brokers))
                 history.note("simulation", OpenTopic(topic, may_lose=topic == LOSSY))
@@ -147,7 +152,7 @@ class Simulation:
             restarts, committed = random.choice((0.0, 0.05)), random.random() < 0.5
             member = random.choice(
                 (
-                    {"protocol": "consumer"},
+                    {"protocol": "consumer" if self.release == "4.4" else "auto"},
                     {"protocol": "classic", "assignor": "range"},
                     {"protocol": "classic", "assignor": "cooperative-sticky"},
                 )

@@ -21,16 +21,23 @@ from pykafka.testing.history import (
     Operation,
     Send,
 )
-from pykafka.testing.simulation.world import CALL_MS, SOCKET_MS, World
+from pykafka.testing.simulation.world import CALL_MS, World
 
-#: How old a message may get before it has failed (ms), and how long `produce()` may wait (ms).
-DELIVERY_MS, BLOCK_MS = 8_000, 3_000
-#: How long a send may take in all, and the close of a producer (ms): a sender that waits for a broker notices the end of its
-#: time when that wait is over.
-SEND_MS, CLOSE_MS = BLOCK_MS + DELIVERY_MS + 2 * SOCKET_MS, CALL_MS + 2 * SOCKET_MS
+#: How long `produce()` may wait (ms).
+BLOCK_MS = 3_000
 #: How long a transaction may be open (ms).
 TRANSACTION_MS = 20_000
 _COMMITS = 20
+
+
+def close_ms(world: World, timeout_ms: int = CALL_MS) -> int:
+    """Return how long the close of a producer, or a message, may take (ms).
+
+    A sender that waits for a broker notices the end of its time when that wait is over.
+
+    :param timeout_ms: what it may take by its option (ms)
+    """
+    return timeout_ms + 2 * world.socket_ms
 
 
 class Producing:
@@ -47,7 +54,11 @@ class Producing:
         self.topic = topic
         self.count = count
         self.pause_s = lasts_ms / 1000 / count
-        self.options: dict[str, Any] = {"linger_ms": 2, "delivery_timeout_ms": DELIVERY_MS, "max_block_ms": BLOCK_MS}
+        self.options: dict[str, Any] = {
+            "linger_ms": 2,
+            "delivery_timeout_ms": world.delivery_ms,
+            "max_block_ms": BLOCK_MS,
+        }
         self.options |= {"retry_backoff_ms": 50, "retry_backoff_max_ms": 400, **options}
         self.random = world.random(name)
         # Without acknowledgements of all replicas a producer has no sequence numbers.
@@ -79,7 +90,7 @@ class Producing:
                 if self.world.stopping.is_set():
                     break
         finally:
-            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), CLOSE_MS)
+            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), close_ms(self.world))
 
     def send(self, producer: Any) -> int | None:
         """Send a record, whose end comes later; return its value, or None if it was refused."""
@@ -87,7 +98,7 @@ class Producing:
         value = self.world.new_value()
         partition = self.random.randrange(self.partitions)
         sent = Send(self.topic, value, partition)
-        begun = self.world.history.invoke(self.name, sent, SEND_MS)
+        begun = self.world.history.invoke(self.name, sent, BLOCK_MS + close_ms(self.world, self.world.delivery_ms))
         payload = b"%d" % value
         self._pending[payload] = begun
         try:
@@ -135,7 +146,7 @@ class Transacting(Producing):
         except TransactionFatalError:
             pass  # another producer goes on
         finally:
-            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), CLOSE_MS)
+            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), close_ms(self.world))
 
     def _transaction(self, producer: Any) -> None:
         history, timeout = self.world.history, CALL_MS / 1000

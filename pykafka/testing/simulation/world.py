@@ -17,8 +17,8 @@ from pykafka.testing.virtual import Network
 
 T = TypeVar("T")
 
-#: The time-out of the clients' requests, and of what programs wait for (ms).
-SOCKET_MS, CALL_MS = 3_000, 5_000
+#: How long programs wait for a call (ms).
+CALL_MS = 5_000
 #: How long a client may take to connect (ms): it asks each broker, twice.
 CONNECT_MS = 60_000
 #: The pause before a program tries again what has failed (s).
@@ -41,6 +41,10 @@ class World:
         self.history = history
         self.network = network
         self.hosts = cluster.hosts
+        times = self.random("times")
+        #: The time-out of the clients' requests, and how old a message may get (ms).
+        self.socket_ms = times.choice((1_000, 3_000))
+        self.delivery_ms = times.choice((2_000, 8_000))
         self.stopping = handler.Event()
         #: Names and errors of programs that have failed.
         self.errors: list[tuple[str, BaseException]] = []
@@ -106,8 +110,8 @@ class World:
             self.hosts,
             handler=self.handler,
             client_id=process,
-            socket_timeout_ms=SOCKET_MS,
-            offsets_channel_socket_timeout_ms=SOCKET_MS,
+            socket_timeout_ms=self.socket_ms,
+            offsets_channel_socket_timeout_ms=self.socket_ms,
             retry_backoff_ms=50,
             retry_backoff_max_ms=400,
             reconnect_backoff_max_ms=400,
