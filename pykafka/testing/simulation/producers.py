@@ -9,6 +9,7 @@ from pykafka.exceptions import (
     DeliveryUnknownError,
     KafkaException,
     TransactionAbortableError,
+    TransactionAbortedError,
     TransactionFatalError,
     TransactionStateError,
     TransactionUnfinishedError,
@@ -116,7 +117,8 @@ class Producing:
             offset = delivery.offset if delivery.offset >= 0 else None
             history.ok(begun, Send(self.topic, value, delivery.partition, offset))
             self.delivered(value)
-        elif isinstance(error, DeliveryUnknownError) or not self.is_idempotent:
+        # One that its transaction has taken back may be in the log, as an aborted one.
+        elif isinstance(error, (DeliveryUnknownError, TransactionAbortedError)) or not self.is_idempotent:
             history.unknown(begun, type(error).__name__)
         else:
             history.fail(begun, type(error).__name__)
