@@ -149,8 +149,8 @@ class RetryPolicy:
         return batch.created + self._options.delivery_timeout_s
 
     def expired(self, batch: ProducerBatch) -> bool:
-        """Return whether a batch is older than the delivery timeout."""
-        return self._handler.now() > self.expires_at(batch)
+        """Return whether a batch is as old as the delivery timeout; a try that fails at that very time was the last."""
+        return self._handler.now() >= self.expires_at(batch)
 
     def back_off(self, batch: ProducerBatch) -> None:
         """Set the time of a batch's next attempt: later after each failure; the caller holds the lock."""

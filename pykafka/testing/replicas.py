@@ -75,7 +75,9 @@ class Replicas:
         """Move a partition to other brokers at once; those that are down, or held back, are out of sync, unless all are."""
         copied = {node_id: 0 for node_id in replicas if not self._is_up(node_id) and node_id not in partition.replicas}
         copied |= {node_id: end for node_id, end in partition.copied_to.items() if node_id in replicas}
-        self._held_back -= {(partition, node_id) for node_id in partition.replicas if node_id not in replicas}
+        for node_id in partition.replicas:
+            if node_id not in replicas:
+                self._held_back.pop((partition, node_id), None)
         complete = [node_id for node_id in replicas if self._is_up(node_id) and node_id not in copied]
         partition.replicas, partition.isr, partition.copied_to = list(replicas), complete or list(replicas), copied
         if partition.leader not in replicas:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,7 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
     error_for,
 )
-from pykafka.producer.retry_policy import Kind, counts, kind_of
+from pykafka.producer.retry_policy import Kind, RetryPolicy, counts, kind_of
 from pykafka.utils.backoff import Backoff
 
 
@@ -68,3 +70,21 @@ def test_pauses_double_up_to_a_bound_and_differ() -> None:
         assert wanted * 0.8 <= min(pauses) < wanted * 0.9 < wanted * 1.1 < max(pauses) <= wanted * 1.2
     assert Backoff(5000, 1000, random.Random(1)).seconds(1) >= 4  # the bound does not shorten what was asked for
     assert Backoff(0, 1000, random.Random(1)).seconds(7) == 0
+
+
+@pytest.mark.parametrize("late_s", [0.0, 0.5])
+def test_no_try_follows_the_last_one(late_s: float) -> None:
+    """The last try is when the batch's time is over: one that fails then, with the clock where it was, is not repeated."""
+    clock: Any = SimpleNamespace(time=10.0, random=random.Random(1))
+    clock.now = lambda: clock.time
+    options: Any = SimpleNamespace(
+        retry_backoff_ms=100, retry_backoff_max_ms=1000, delivery_timeout_s=2.0, max_retries=9
+    )
+    policy = RetryPolicy(clock, options)
+    batch: Any = SimpleNamespace(created=10.0, failures=7, attempts=0, retry_at=0.0)
+    clock.time = 11.9
+    policy.back_off(batch)
+    assert batch.retry_at == 12.0
+    assert not policy.expired(batch)
+    clock.time = batch.retry_at + late_s
+    assert policy.expired(batch)

@@ -1,0 +1,47 @@
+"""`Checker`: finds anomalies in a history; it knows nothing of clients or brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pykafka.testing.checks.anomaly import Anomaly, Kind
+from pykafka.testing.checks.ends import check_ends
+from pykafka.testing.checks.facts import Facts
+from pykafka.testing.checks.groups import check_groups
+from pykafka.testing.checks.order import check_order
+from pykafka.testing.checks.records import check_records
+from pykafka.testing.checks.sharing import check_sharing
+from pykafka.testing.history import Operation
+
+__all__ = ["Anomaly", "Checker", "Kind"]
+
+
+class Checker:
+    """Finds anomalies in a history, in time O(n log n): those of Jepsen's workload for Kafka, and others (`Kind`).
+
+        for anomaly in Checker().check(history):
+            print(anomaly)
+
+    Programs are judged by what they promise: `OpenProducer`, `OpenConsumer` and `OpenTopic` in the history say that.
+
+    :param slack_ms: how much later than its deadline a call may end (ms)
+    """
+
+    def __init__(self, slack_ms: int = 0) -> None:
+        self.slack_ms = slack_ms
+
+    def observe(self, history: Iterable[Operation]) -> list[Anomaly]:
+        """Return all that is out of the ordinary in a history, also what breaks no promise, in the order of operations."""
+        facts = Facts(history)
+        anomalies = [
+            *check_records(facts),
+            *check_order(facts),
+            *check_groups(facts),
+            *check_sharing(facts),
+            *check_ends(facts, self.slack_ms),
+        ]
+        return sorted(anomalies, key=lambda one: (one.operations[-1].number, one.kind.value, one.sentence))
+
+    def check(self, history: Iterable[Operation]) -> list[Anomaly]:
+        """Return what breaks a promise, in the order of operations."""
+        return [anomaly for anomaly in self.observe(history) if not anomaly.allowed]

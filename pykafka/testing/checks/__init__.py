@@ -1,0 +1,1 @@
+"""The checks of a history, by subject; `pykafka.testing.checker` runs them all."""

@@ -1,0 +1,126 @@
+"""Checks of order: what one program sends, and what it reads, of one partition."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from pykafka.common import TopicPartition
+from pykafka.testing.checks.anomaly import Anomaly, Kind, found
+from pykafka.testing.checks.facts import Facts, Sent
+from pykafka.testing.history import (
+    AbortTransaction,
+    Assign,
+    Assigned,
+    Crash,
+    OpenConsumer,
+    Operation,
+    Outcome,
+    Poll,
+    Read,
+    Revoked,
+    Seek,
+    Subscribe,
+)
+
+
+def check_order(facts: Facts) -> Iterator[Anomaly]:
+    """Return polls and sends that are out of order."""
+    yield from _polls(facts)
+    yield from _sends(facts)
+
+
+class _Positions:
+    """Where each process is in each partition: the last offset that it was given, and by which poll.
+
+    A position is forgotten when the process may go on elsewhere: after a seek, a new choice of partitions, the loss of a
+    partition, a crash, and an abort, which goes back to the committed offsets.
+    """
+
+    def __init__(self) -> None:
+        self.of: dict[str, dict[TopicPartition, tuple[int, Operation]]] = defaultdict(dict)
+        self._held: dict[str, frozenset[TopicPartition]] = {}
+
+    def note(self, operation: Operation) -> None:
+        """Take an operation that is no poll."""
+        action, positions = operation.action, self.of[operation.process]
+        match action:
+            case OpenConsumer() | Crash() | Subscribe() | Assign() | AbortTransaction():
+                positions.clear()
+            case Seek():
+                positions.pop(TopicPartition(*action.place[:2]), None)
+            case Revoked():
+                for key in action.partitions:
+                    positions.pop(key, None)
+            case Assigned():
+                for key in set(action.partitions) - self._held.get(operation.process, frozenset()):
+                    positions.pop(key, None)
+        if isinstance(action, Assigned):
+            self._held[operation.process] = frozenset(action.partitions)
+        elif isinstance(action, Revoked):
+            self._held[operation.process] = self._held.get(operation.process, frozenset()) - set(action.partitions)
+
+
+def _polls(facts: Facts) -> Iterator[Anomaly]:
+    positions = _Positions()
+    for operation in facts.operations:
+        if not isinstance(operation.action, Poll):
+            positions.note(operation)
+        elif operation.outcome is Outcome.OK:
+            for read in operation.action.reads:
+                if read.offsets and not facts.may_lose(read.topic):
+                    yield from _one_read(facts, operation, read, positions)
+
+
+def _one_read(facts: Facts, operation: Operation, read: Read, positions: _Positions) -> Iterator[Anomaly]:
+    key = TopicPartition(read.topic, read.partition)
+    committed = facts.reads_committed(operation)
+    known = positions.of[operation.process]
+    last, before = known.get(key, (None, operation))
+    for offset in read.offsets:
+        inside = before is operation
+        if last is not None and offset <= last:
+            kind = Kind.INT_NONMONOTONIC_POLL if inside else Kind.NONMONOTONIC_POLL
+            sentence = f"{operation.process} read {key} at {offset} after {last}, without a seek or a rebalance"
+            yield found(kind, sentence, before, operation)
+        elif last is not None and (skipped := facts.logs[key].between(last + 1, offset, committed)) is not None:
+            kind = Kind.INT_POLL_SKIP if inside else Kind.POLL_SKIP
+            value = facts.logs[key].values[skipped]
+            sentence = f"{operation.process} read {key} at {last}, then at {offset}, and not value {value} at {skipped}"
+            shown = [one.shown for one in facts.sends.get(value, ())]
+            yield found(kind, sentence, before, operation, *shown)
+        last, before = offset, operation
+    known[key] = read.offsets[-1], operation
+
+
+def _sends(facts: Facts) -> Iterator[Anomaly]:
+    by_process: dict[tuple[str, TopicPartition], list[Sent]] = defaultdict(list)
+    for sends in facts.sends.values():
+        for sent in sends:
+            if sent.acknowledged and sent.place is not None and not facts.may_lose(sent.place.topic):
+                by_process[sent.begun.process, TopicPartition(*sent.place[:2])].append(sent)
+    for (process, key), sends in by_process.items():
+        sends.sort(key=lambda sent: sent.begun.number)
+        for earlier, later in pairwise(sends):
+            yield from _two_sends(facts, process, key, earlier, later)
+
+
+def _two_sends(facts: Facts, process: str, key: TopicPartition, earlier: Sent, later: Sent) -> Iterator[Anomaly]:
+    assert earlier.place is not None
+    assert later.place is not None
+    first, second = earlier.place.offset, later.place.offset
+    inside = earlier.transaction is not None and earlier.transaction is later.transaction
+    shown = earlier.begun, earlier.shown, later.begun, later.shown
+    if second < first:
+        kind = Kind.INT_NONMONOTONIC_SEND if inside else Kind.NONMONOTONIC_SEND
+        ordered = earlier.producer.idempotent and later.producer.idempotent
+        sentence = f"{process} sent value {later.action.value} to {key} later, but it is at {second}, before {first}"
+        yield found(kind, sentence, *shown, allowed="" if ordered else "the producer was not idempotent")
+    elif inside and (between := facts.logs[key].between(first + 1, second, False)) is not None:
+        value = facts.logs[key].values[between]
+        sends = facts.sends.get(value, ())
+        own = any(sent.begun.process == process and sent.transaction is not earlier.transaction for sent in sends)
+        sentence = f"value {value} at {between} of {key} is between two sends of one transaction of {process}"
+        allowed = "" if own else "another program writes to the partition"
+        yield found(Kind.INT_SEND_SKIP, sentence, *shown, allowed=allowed)

@@ -1,0 +1,325 @@
+"""Programs that read: `Reading` alone, `Member` in a group, `Handling` exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pykafka.client import KafkaClient
+from pykafka.common import TopicPartition
+from pykafka.exceptions import KafkaException
+from pykafka.producer.producer_record import ProducerRecord
+from pykafka.record import Record
+from pykafka.testing.history import (
+    Assign,
+    Assigned,
+    Call,
+    Commit,
+    Committed,
+    OpenConsumer,
+    OpenProducer,
+    Place,
+    Poll,
+    Read,
+    Revoked,
+    Seek,
+    Send,
+    Subscribe,
+)
+from pykafka.testing.simulation.producers import BLOCK_MS, TRANSACTION_MS, close_ms
+from pykafka.testing.simulation.world import CALL_MS, World
+from pykafka.transactions.exactly_once import exactly_once
+
+#: How long a poll waits for records (ms).
+POLL_MS = 500
+#: How long a group waits for a silent member (ms), and how often members send heartbeats (ms).
+SESSION_MS, HEARTBEAT_MS = 2_000, 300
+#: How long a member may take between two polls (ms), and how long it sometimes takes (s).
+POLL_INTERVAL_MS, SLOW_S = 3_000, 4.0
+#: How long `close()` may take to leave a group, besides its time-out (ms).
+LEAVE_MS = 5_000
+#: What consumers have in common.
+OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 1_000, "fetch_max_wait_ms": 500}
+
+
+class Reading:
+    """A program that reads all partitions of a topic, from the beginning on; it seeks now and then.
+
+    :param committed: it reads committed records alone
+    :param seeks: how likely it seeks after a poll (0 to 1)
+    """
+
+    #: How long a poll may take (ms).
+    poll_ms = POLL_MS
+
+    def __init__(self, world: World, name: str, topic: str, committed: bool, seeks: float = 0.0) -> None:
+        self.world = world
+        self.name = name
+        self.topic = topic
+        self.committed = committed
+        self.seeks = seeks
+        self.random = world.random(name)
+        self.options: dict[str, Any] = {
+            **OPTIONS,
+            "isolation_level": "read_committed" if committed else "read_uncommitted",
+        }
+        #: Behind the last record of each partition.
+        self.positions: dict[TopicPartition, int] = {}
+
+    @property
+    def reader(self) -> str:
+        """The name under which the values that it sees are counted."""
+        return self.name
+
+    def run(self) -> None:
+        """Read until the simulation ends, by one consumer after another if one could not start."""
+        with self.world.client(self.name) as client:
+            while client is not None and not self.world.stopping.is_set():
+                self.positions.clear()
+                try:
+                    consumer = self.open(client)
+                except KafkaException:  # the call is in the history
+                    self.world.pause()
+                    continue
+                try:
+                    self.work(consumer)
+                finally:
+                    self.close(consumer)
+
+    def close(self, consumer: Any) -> None:
+        """Close a consumer."""
+        self.world.call(self.name, "close consumer", lambda: consumer.close(CALL_MS / 1000), CALL_MS + LEAVE_MS)
+
+    def open(self, client: KafkaClient) -> Any:
+        """Make a consumer, and choose its partitions."""
+        history = self.world.history
+        history.note(self.name, OpenConsumer("", self.committed))
+        consumer = client.consumer(**self.options)
+        partitions = [TopicPartition(self.topic, index) for index in client.topics[self.topic].partitions]
+        begun = history.invoke(self.name, Assign(tuple(partitions)), CALL_MS)
+        try:
+            consumer.assign(partitions, timeout=CALL_MS / 1000)
+        except KafkaException as error:
+            history.fail(begun, type(error).__name__)
+            consumer.close(CALL_MS / 1000)
+            raise
+        history.ok(begun)
+        return consumer
+
+    def work(self, consumer: Any) -> None:
+        """Read until the simulation ends."""
+        while not self.world.stopping.is_set():
+            self.poll(consumer)
+            if self.positions and self.random.random() < self.seeks:
+                self._seek(consumer)
+
+    def _seek(self, consumer: Any) -> None:
+        key = self.random.choice(sorted(self.positions))
+        place = Place(key.topic, key.partition, self.random.randrange(self.positions[key] + 1))
+        self.positions[key] = place.offset
+        self.world.history.note(self.name, Seek(place))
+        consumer.seek(key, place.offset)
+
+    def poll(self, consumer: Any) -> None:
+        """Poll once."""
+        history = self.world.history
+        begun = history.invoke(self.name, Poll(), self.poll_ms)
+        try:
+            records = consumer.poll(self.random.choice((1, 5, 100)), POLL_MS / 1000)
+        except KafkaException as error:
+            history.fail(begun, type(error).__name__)
+            self.world.pause()
+            return
+        history.ok(begun, Poll(reads_of(records)))
+        for record in records:
+            self.positions[TopicPartition(record.topic, record.partition)] = record.offset + 1
+            self.world.saw(self.reader, int(record.value))
+
+
+def reads_of(records: Iterable[Record]) -> tuple[Read, ...]:
+    """Return what a poll has returned, as the history has it."""
+    by_partition: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for record in records:
+        found = by_partition.setdefault((record.topic, record.partition), [])
+        found.append((record.offset, int(record.value or b"")))
+    return tuple(
+        Read(topic, partition, tuple(offset for offset, _ in found), tuple(value for _, value in found))
+        for (topic, partition), found in by_partition.items()
+    )
+
+
+class Member(Reading):
+    """A member of a group, that commits what it was given, now and then, and before it gives partitions up.
+
+    :param group: its name
+    :param options: of the consumer: protocol and assignor
+    :param restarts: how likely it is closed and starts again, after a poll (0 to 1)
+    """
+
+    # The listener's commit is part of a poll.
+    poll_ms = POLL_MS + CALL_MS
+
+    def __init__(
+        self, world: World, name: str, topic: str, group: str, committed: bool, restarts: float = 0.0, **options: Any
+    ) -> None:
+        super().__init__(world, name, topic, committed)
+        self.group = group
+        self.restarts = restarts
+        self.options |= {
+            "group": group,
+            "session_timeout_ms": SESSION_MS,
+            "heartbeat_interval_ms": HEARTBEAT_MS,
+            "max_poll_interval_ms": POLL_INTERVAL_MS,
+            "listener": self,
+            **options,
+        }
+        self._held: set[TopicPartition] = set()
+        self._consumer: Any = None
+
+    @property
+    def reader(self) -> str:
+        """The group."""
+        return self.group
+
+    def open(self, client: KafkaClient) -> Any:
+        """Make a consumer, and subscribe it."""
+        history = self.world.history
+        history.note(self.name, OpenConsumer(self.group, self.committed))
+        self._held.clear()
+        self._consumer = consumer = client.consumer(**self.options)
+        begun = history.invoke(self.name, Subscribe((self.topic,)), CALL_MS)
+        try:
+            consumer.subscribe(self.topic, timeout=CALL_MS / 1000)
+        except KafkaException as error:
+            history.fail(begun, type(error).__name__)
+            consumer.close(CALL_MS / 1000)
+            raise
+        history.ok(begun)
+        return consumer
+
+    def work(self, consumer: Any) -> None:
+        """Read until the simulation ends, or it is time to start again."""
+        while not self.world.stopping.is_set():
+            self.poll(consumer)
+            if self.positions and self.random.random() < 0.3:
+                self.commit(consumer)
+            if self._held and self.random.random() < 0.05:
+                self._ask(consumer)
+            if self.random.random() < self.restarts:
+                return
+            if self.random.random() < self.restarts / 4:
+                self.world.stopping.wait(SLOW_S)
+
+    def commit(self, consumer: Any) -> None:
+        """Commit behind all that it was given."""
+        history = self.world.history
+        places = tuple(Place(key.topic, key.partition, offset) for key, offset in sorted(self.positions.items()))
+        begun = history.invoke(self.name, Commit(self.group, places), CALL_MS)
+        try:
+            consumer.commit({TopicPartition(*place[:2]): place.offset for place in places}, timeout=CALL_MS / 1000)
+        except KafkaException as error:
+            history.unknown(begun, type(error).__name__)
+        else:
+            history.ok(begun)
+
+    def _ask(self, consumer: Any) -> None:
+        history = self.world.history
+        begun = history.invoke(self.name, Committed(self.group), CALL_MS)
+        try:
+            found = consumer.committed(*sorted(self._held), timeout=CALL_MS / 1000)
+        except KafkaException as error:
+            history.fail(begun, type(error).__name__)
+            return
+        offsets = {key: one.offset if one is not None else -1 for key, one in found.items()}
+        places = [Place(key.topic, key.partition, offset) for key, offset in sorted(offsets.items())]
+        history.ok(begun, Committed(self.group, tuple(places)))
+
+    # The listener's methods
+
+    def _generation(self) -> int:
+        return int(self._consumer._engine.membership.generation_id)
+
+    def on_assigned(self, partitions: list[TopicPartition]) -> None:
+        """Note what the member has now."""
+        self._held.update(partitions)
+        held = tuple(sorted(self._held))
+        self.world.history.note(self.name, Assigned(self.group, self._generation(), held))
+
+    def on_revoked(self, partitions: list[TopicPartition]) -> None:
+        """Commit, and note what the member has no longer."""
+        if self.positions and self.random.random() < 0.8:
+            self.commit(self._consumer)
+        self._give_up(partitions, lost=False)
+
+    def on_lost(self, partitions: list[TopicPartition]) -> None:
+        """Note what the member has lost."""
+        self._give_up(partitions, lost=True)
+
+    def _give_up(self, partitions: list[TopicPartition], lost: bool) -> None:
+        for key in partitions:
+            self._held.discard(key)
+            self.positions.pop(key, None)
+        gone = tuple(sorted(partitions))
+        self.world.history.note(self.name, Revoked(self.group, self._generation(), gone, lost))
+
+
+class Handling:
+    """A program that handles the records of a topic exactly once: each has one result in another topic.
+
+    :param source: the topic that it reads
+    :param target: the topic that it writes to
+    :param options: of the consumer: protocol and assignor
+    """
+
+    def __init__(self, world: World, name: str, source: str, target: str, group: str, **options: Any) -> None:
+        self.world = world
+        self.name = name
+        self.source = source
+        self.target = target
+        self.random = world.random(name)
+        self.options: dict[str, Any] = {
+            **OPTIONS,
+            "group": group,
+            "isolation_level": "read_committed",
+            "session_timeout_ms": SESSION_MS,
+            "heartbeat_interval_ms": HEARTBEAT_MS,
+            "consumer_timeout_ms": 1_000,
+            **options,
+        }
+
+    def run(self) -> None:
+        """Handle records until the simulation ends."""
+        with self.world.client(self.name) as client:
+            while client is not None and not self.world.stopping.is_set():
+                self._work(client)
+
+    def _work(self, client: KafkaClient) -> None:
+        call, seconds = self.world.call, CALL_MS / 1000
+        self.world.history.note(self.name, OpenProducer())
+        producer = client.producer(
+            transactional_id=self.name,
+            transaction_timeout_ms=TRANSACTION_MS,
+            delivery_timeout_ms=self.world.delivery_ms,
+            max_block_ms=BLOCK_MS,
+        )
+        consumer = call(self.name, "subscribe", lambda: client.consumer(self.source, **self.options), 2 * CALL_MS)
+        begun = self.world.history.invoke(self.name, Call("exactly_once"))
+        try:
+            while consumer is not None and not self.world.stopping.is_set() and self.random.random() > 0.1:
+                exactly_once(consumer, producer, self._handle, max_records=self.random.randint(1, 5))
+        except KafkaException as error:  # the program starts again, as a supervisor would have it
+            self.world.history.unknown(begun, type(error).__name__)
+            self.world.pause()
+        else:
+            self.world.history.ok(begun)
+        finally:
+            if consumer is not None:
+                call(self.name, "close consumer", lambda: consumer.close(seconds), CALL_MS + LEAVE_MS)
+            call(self.name, "close producer", lambda: producer.close(seconds), close_ms(self.world))
+
+    def _handle(self, record: Record) -> ProducerRecord[bytes, bytes]:
+        value, cause = self.world.new_value(), int(record.value or b"")
+        self.world.causes[value] = cause
+        sent = Send(self.target, value, record.partition, cause=cause)
+        self.world.history.invoke(self.name, sent)
+        return ProducerRecord(b"%d" % value, topic=self.target, partition=record.partition)

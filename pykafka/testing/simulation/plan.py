@@ -1,0 +1,277 @@
+"""`Plan`: the faults of a simulation, drawn from its seed: when each begins, and how long it lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from pykafka.testing.history import Fault
+from pykafka.testing.simulation.world import World
+from pykafka.testing.virtual import NetworkFaults
+
+Undo = Callable[[], object]
+
+#: Errors that pass by themselves, and APIs that may answer with them.
+ERRORS: tuple[tuple[str, str], ...] = (
+    ("Produce", "NOT_LEADER_OR_FOLLOWER"),
+    ("Produce", "NOT_ENOUGH_REPLICAS"),
+    ("Produce", "REQUEST_TIMED_OUT"),
+    ("Fetch", "NOT_LEADER_OR_FOLLOWER"),
+    ("Fetch", "FENCED_LEADER_EPOCH"),
+    ("Fetch", "UNKNOWN_LEADER_EPOCH"),
+    ("ListOffsets", "NOT_LEADER_OR_FOLLOWER"),
+    ("Metadata", "LEADER_NOT_AVAILABLE"),
+    ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE"),
+    ("InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS"),
+    ("AddPartitionsToTxn", "CONCURRENT_TRANSACTIONS"),
+    ("AddPartitionsToTxn", "NOT_COORDINATOR"),
+    ("EndTxn", "COORDINATOR_NOT_AVAILABLE"),
+    ("EndTxn", "CONCURRENT_TRANSACTIONS"),
+    ("TxnOffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS"),
+    ("OffsetCommit", "NOT_COORDINATOR"),
+    ("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS"),
+    ("OffsetFetch", "NOT_COORDINATOR"),
+    ("JoinGroup", "COORDINATOR_LOAD_IN_PROGRESS"),
+    ("SyncGroup", "NOT_COORDINATOR"),
+    ("Heartbeat", "COORDINATOR_NOT_AVAILABLE"),
+    ("ConsumerGroupHeartbeat", "COORDINATOR_LOAD_IN_PROGRESS"),
+)
+#: APIs whose connections are cut, and whose answers are held.
+APIS = sorted({api for api, _ in ERRORS})
+PLACES = ("before", "middle", "after")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFault:
+    """One fault.
+
+    :param at_ms: when it begins (ms)
+    :param lasts_ms: when it is put right, after that (ms)
+    :param name: a function of `FAULTS`
+    :param arguments: of that
+    """
+
+    at_ms: int
+    lasts_ms: int
+    name: str
+    arguments: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(repr, self.arguments))}) at {self.at_ms} ms for {self.lasts_ms} ms"
+
+
+def _stop(world: World, broker: int, noticed: bool) -> Undo:
+    world.cluster.stop(broker, noticed=noticed)
+    return lambda: world.cluster.start(broker)
+
+
+def _pause(world: World, broker: int) -> Undo:
+    world.cluster.pause(broker)
+    return lambda: world.cluster.resume(broker)
+
+
+def _hang_up(world: World, broker: int) -> None:
+    world.cluster.hang_up(broker)
+
+
+def _isolate(world: World, broker: int) -> Undo:
+    world.cluster.isolate(broker)
+    return lambda: world.cluster.rejoin(broker)
+
+
+def _set_leader(world: World, topic: str, partition: int, broker: int) -> None:
+    """Move a leadership, if that loses nothing."""
+    with world.cluster._locked() as state:
+        found = state.topics[topic].partitions[partition]
+        is_clean = broker in found.isr and state.nodes[broker].is_up and found.copied_by(broker) == found.log.end
+    if is_clean:
+        world.cluster.set_leader(topic, partition, broker)
+
+
+def _unclean(world: World, topic: str, partition: int) -> Undo:
+    """Hold a follower back, and make it the leader later: what it lacks is lost."""
+    with world.cluster._locked() as state:
+        found = state.topics[topic].partitions[partition]
+        followers = [one for one in found.replicas if one != found.leader and state.nodes[one].is_up]
+    if not followers:
+        return lambda: None
+    world.cluster.lag(topic, partition, followers[0])
+    return lambda: world.cluster.set_leader(topic, partition, followers[0])
+
+
+def _throttle(world: World, api: str, milliseconds: int) -> Undo:
+    return world.cluster.throttle(api, milliseconds).end
+
+
+def _fail(world: World, api: str, error: str, times: int) -> Undo:
+    return world.cluster.fail(api, error, times).end
+
+
+def _cut(world: World, api: str, place: str, times: int) -> Undo:
+    return world.cluster.cut(api, place, times).end
+
+
+def _hold(world: World, api: str) -> Undo:
+    return world.cluster.hold(api).release
+
+
+def _latency(world: World, broker: int, milliseconds: int) -> Undo:
+    world.cluster.latency(broker, milliseconds)
+    return lambda: world.cluster.latency(broker, 0)
+
+
+def _move_coordinator(world: World, kind: str, key: str, broker: int) -> None:
+    world.cluster.set_coordinator(key, broker, kind)
+
+
+def _hold_markers(world: World) -> Undo:
+    world.cluster.hold_markers()
+    return world.cluster.release_markers
+
+
+def _network(world: World, faults: NetworkFaults) -> Undo:
+    """Break connections that are made from now on."""
+    network = world.network
+    if network is None:
+        return lambda: None
+    network.faults = faults
+    return network.heal
+
+
+def _cut_all(world: World) -> None:
+    if world.network is not None:
+        world.network.cut_all()
+
+
+#: Each fault by name: it begins, and returns how to put it right, or None.
+FAULTS: dict[str, Callable[..., Undo | None]] = {
+    "stop": _stop,
+    "pause": _pause,
+    "hang_up": _hang_up,
+    "isolate": _isolate,
+    "set_leader": _set_leader,
+    "unclean": _unclean,
+    "throttle": _throttle,
+    "fail": _fail,
+    "cut": _cut,
+    "hold": _hold,
+    "latency": _latency,
+    "move_coordinator": _move_coordinator,
+    "hold_markers": _hold_markers,
+    "network": _network,
+    "cut_all": _cut_all,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The things that faults may concern.
+
+    :param topics: their numbers of partitions; `lossy` ones may lose records
+    :param coordinated: (kind, name) of groups and transactional ids
+    """
+
+    brokers: Sequence[int]
+    topics: dict[str, int]
+    lossy: Sequence[str]
+    coordinated: Sequence[tuple[str, str]]
+
+
+def draw(random: Random, targets: Targets, count: int, until_ms: int) -> list[PlannedFault]:
+    """Return a plan.
+
+    :param count: how many faults
+    :param until_ms: when all have begun (ms)
+    """
+    names = [name for name in FAULTS if name != "unclean" or targets.lossy]
+    plan = []
+    for _ in range(count):
+        name = random.choice(names)
+        at_ms, lasts_ms = random.randrange(until_ms), random.choice((300, 1_000, 3_000, 6_000, 12_000))
+        plan.append(PlannedFault(at_ms, lasts_ms, name, _arguments(random, targets, name)))
+    return sorted(plan, key=lambda fault: fault.at_ms)
+
+
+def _arguments(random: Random, targets: Targets, name: str) -> tuple[Any, ...]:
+    broker = random.choice(targets.brokers)
+    if name == "stop":
+        return broker, random.random() < 0.8
+    if name in ("set_leader", "unclean"):
+        topic = random.choice(targets.lossy if name == "unclean" else sorted(targets.topics))
+        partition = random.randrange(targets.topics[topic])
+        return (topic, partition) if name == "unclean" else (topic, partition, broker)
+    if name == "throttle":
+        return random.choice(("Produce", "Fetch")), random.choice((100, 1_000))
+    if name == "fail":
+        return *random.choice(ERRORS), random.randint(1, 5)
+    if name == "cut":
+        return random.choice(APIS), random.choice(PLACES), random.randint(1, 5)
+    if name == "network":
+        return (_network_faults(random),)
+    if name == "hold":
+        return (random.choice(APIS),)
+    if name == "latency":
+        return broker, random.choice((5, 50, 500))
+    if name == "move_coordinator":
+        return *random.choice(targets.coordinated), broker
+    return () if name in ("hold_markers", "cut_all") else (broker,)
+
+
+def _network_faults(random: Random) -> NetworkFaults:
+    split, cut, half_open, hang = (random.choice((0.0, 0.0, 0.2, 0.5)) for _ in range(4))
+    jitter_ms = random.choice((0.0, 5.0, 50.0))
+    return NetworkFaults(jitter_ms=jitter_ms, split=split, cut=cut, half_open=half_open, hang=hang, within_ms=3_000)
+
+
+class Injector:
+    """Applies a plan to a cluster, and puts it right.
+
+    :param plan: in the order of time
+    """
+
+    def __init__(self, world: World, plan: Sequence[PlannedFault]) -> None:
+        self._world = world
+        self._stopped = world.handler.Event()
+        self._steps: list[tuple[int, int, PlannedFault, bool]] = []
+        for number, fault in enumerate(plan):
+            self._steps += [(fault.at_ms, number, fault, True), (fault.at_ms + fault.lasts_ms, number, fault, False)]
+        self._steps.sort(key=lambda step: step[:2])
+        self._undo: dict[int, Undo] = {}
+
+    def run(self) -> None:
+        """Apply the plan, until it is over or stopped; then put all right."""
+        begun_s = self._world.handler.now()
+        for at_ms, number, fault, begins in self._steps:
+            wait_s = begun_s + at_ms / 1000 - self._world.handler.now()
+            if self._stopped.wait(max(wait_s, 0)):
+                break
+            if begins:
+                self._world.history.note("faults", Fault(str(fault)))
+                undo = FAULTS[fault.name](self._world, *fault.arguments)
+                if undo is not None:
+                    self._undo[number] = undo
+            elif number in self._undo:
+                self._world.history.note("faults", Fault(f"end of {fault.name}{fault.arguments!r}"))
+                self._undo.pop(number)()
+        for undo in self._undo.values():
+            undo()
+        self._heal()
+
+    def stop(self) -> None:
+        """End the plan now."""
+        self._stopped.set()
+
+    def _heal(self) -> None:
+        cluster = self._world.cluster
+        for broker in cluster.broker_ids:
+            cluster.start(broker)
+            cluster.resume(broker)
+            cluster.rejoin(broker)
+            cluster.latency(broker, 0)
+        if self._world.network is not None:
+            self._world.network.heal()
+        cluster.clear_faults()
+        cluster.release_markers()
+        self._world.history.note("faults", Fault("all is well from now on"))

@@ -1,0 +1,209 @@
+"""Programs that write: `Producing` with sequence numbers or without, `Transacting` in transactions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykafka.client import KafkaClient
+from pykafka.exceptions import (
+    DeliveryUnknownError,
+    KafkaException,
+    TransactionAbortableError,
+    TransactionAbortedError,
+    TransactionFatalError,
+    TransactionStateError,
+    TransactionUnfinishedError,
+)
+from pykafka.testing.history import (
+    AbortTransaction,
+    BeginTransaction,
+    CommitTransaction,
+    OpenProducer,
+    Operation,
+    Send,
+)
+from pykafka.testing.simulation.world import CALL_MS, World
+
+#: How long `produce()` may wait (ms).
+BLOCK_MS = 3_000
+#: How long a transaction may be open (ms).
+TRANSACTION_MS = 20_000
+_COMMITS = 20
+
+
+def close_ms(world: World, timeout_ms: int = CALL_MS) -> int:
+    """Return how long the close of a producer, or a message, may take (ms).
+
+    A sender that waits for a broker notices the end of its time when that wait is over.
+
+    :param timeout_ms: what it may take by its option (ms)
+    """
+    return timeout_ms + 2 * world.socket_ms
+
+
+class Producing:
+    """A program that sends records one by one, at random times, to random partitions of one topic.
+
+    :param count: how many
+    :param lasts_ms: about how long that takes (ms)
+    :param options: of its producer
+    """
+
+    def __init__(self, world: World, name: str, topic: str, count: int, lasts_ms: int, **options: Any) -> None:
+        self.world = world
+        self.name = name
+        self.topic = topic
+        self.count = count
+        self.pause_s = lasts_ms / 1000 / count
+        self.options: dict[str, Any] = {
+            "linger_ms": 2,
+            "delivery_timeout_ms": world.delivery_ms,
+            "max_block_ms": BLOCK_MS,
+        }
+        self.options |= {"retry_backoff_ms": 50, "retry_backoff_max_ms": 400, **options}
+        self.random = world.random(name)
+        # Without acknowledgements of all replicas a producer has no sequence numbers.
+        self.is_idempotent = options.get("enable_idempotence") is not False and "acks" not in options
+        self._pending: dict[bytes, Operation] = {}
+
+    def run(self) -> None:
+        """Send all records, by one producer after another."""
+        with self.world.client(self.name) as client:
+            if client is None:
+                return
+            self.partitions = len(client.topics[self.topic].partitions)
+            while self.count > 0 and not self.world.stopping.is_set():
+                self.work(client)
+
+    def open(self, client: KafkaClient) -> Any:
+        """Make a producer."""
+        durable = self.options.get("acks", "all") == "all"
+        self.world.history.note(self.name, OpenProducer(self.is_idempotent, durable))
+        return client.producer(on_delivery=self._delivered, **self.options)
+
+    def work(self, client: KafkaClient) -> None:
+        """Send some records by one producer."""
+        producer = self.open(client)
+        try:
+            for _ in range(self.random.randrange(self.count) + 1):
+                self.send(producer)
+                self.world.handler.sleep(self.random.random() * 2 * self.pause_s)
+                if self.world.stopping.is_set():
+                    break
+        finally:
+            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), close_ms(self.world))
+
+    def send(self, producer: Any) -> int | None:
+        """Send a record, whose end comes later; return its value, or None if it was refused."""
+        self.count -= 1
+        value = self.world.new_value()
+        partition = self.random.randrange(self.partitions)
+        sent = Send(self.topic, value, partition)
+        begun = self.world.history.invoke(self.name, sent, BLOCK_MS + close_ms(self.world, self.world.delivery_ms))
+        payload = b"%d" % value
+        self._pending[payload] = begun
+        try:
+            producer.produce(self.topic, payload, partition=partition)
+        except KafkaException as error:
+            del self._pending[payload]
+            self.world.history.fail(begun, type(error).__name__)
+            return None
+        return value
+
+    def _delivered(self, error: Exception | None, delivery: Any) -> None:
+        begun = self._pending.pop(delivery.value)
+        history, value = self.world.history, int(delivery.value)
+        if error is None:
+            offset = delivery.offset if delivery.offset >= 0 else None
+            history.ok(begun, Send(self.topic, value, delivery.partition, offset))
+            self.delivered(value)
+        # One that its transaction has taken back may be in the log, as an aborted one.
+        elif isinstance(error, (DeliveryUnknownError, TransactionAbortedError)) or not self.is_idempotent:
+            history.unknown(begun, type(error).__name__)
+        else:
+            history.fail(begun, type(error).__name__)
+
+    def delivered(self, value: int) -> None:
+        """Note a value that has to be read in the end."""
+        self.world.acknowledge(self.topic, [value])
+
+
+class Transacting(Producing):
+    """A program that sends records in transactions, and aborts some of them."""
+
+    def __init__(self, world: World, name: str, topic: str, count: int, lasts_ms: int) -> None:
+        super().__init__(
+            world, name, topic, count, lasts_ms, transactional_id=name, transaction_timeout_ms=TRANSACTION_MS
+        )
+
+    def delivered(self, value: int) -> None:
+        """Wait for the commit."""
+
+    def work(self, client: KafkaClient) -> None:
+        """Make transactions, until the producer can make no more."""
+        producer = self.open(client)
+        try:
+            while self.count > 0 and not self.world.stopping.is_set():
+                self._transaction(producer)
+        except TransactionFatalError:
+            pass  # another producer goes on
+        finally:
+            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), close_ms(self.world))
+
+    def _transaction(self, producer: Any) -> None:
+        history, timeout = self.world.history, CALL_MS / 1000
+        begun = history.invoke(self.name, BeginTransaction(), CALL_MS)
+        try:
+            producer.begin_transaction(timeout)
+        except KafkaException as error:
+            history.fail(begun, type(error).__name__)
+            if isinstance(error, TransactionFatalError):
+                raise
+            self.world.pause()
+            return
+        history.ok(begun)
+        size = min(self.count, self.random.randint(1, 5))
+        values = [self._one(producer) for _ in range(size)]
+        if None in values or self.random.random() < 0.2:
+            self._abort(producer)
+        elif self._commit(producer):
+            self.world.acknowledge(self.topic, filter(None, values))
+
+    def _one(self, producer: Any) -> int | None:
+        self.world.handler.sleep(self.random.random() * 2 * self.pause_s)
+        return self.send(producer)
+
+    def _commit(self, producer: Any) -> bool:
+        """Commit the transaction; return whether it is known to be committed."""
+        history = self.world.history
+        for _ in range(_COMMITS):
+            begun = history.invoke(self.name, CommitTransaction(), CALL_MS)
+            try:
+                producer.commit_transaction(CALL_MS / 1000)
+            except TransactionAbortableError as error:
+                history.fail(begun, type(error).__name__)
+                self._abort(producer)
+                return False
+            except KafkaException as error:
+                history.unknown(begun, type(error).__name__)
+                if isinstance(error, TransactionFatalError):
+                    raise
+                if not isinstance(error, TransactionUnfinishedError) or not self.world.pause():
+                    return False
+            else:
+                history.ok(begun)
+                return True
+        return False
+
+    def _abort(self, producer: Any) -> None:
+        begun = self.world.history.invoke(self.name, AbortTransaction(), CALL_MS)
+        try:
+            producer.abort_transaction(CALL_MS / 1000)
+        except TransactionStateError as error:
+            self.world.history.fail(begun, type(error).__name__)
+        except KafkaException as error:
+            self.world.history.unknown(begun, type(error).__name__)
+            if isinstance(error, TransactionFatalError):
+                raise
+        else:
+            self.world.history.ok(begun)

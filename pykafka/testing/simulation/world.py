@@ -1,0 +1,135 @@
+"""`World`: what the programs of a simulation share: the cluster, the history, and what has to be read in the end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any, TypeVar
+
+from pykafka.client import KafkaClient
+from pykafka.exceptions import KafkaException
+from pykafka.handlers.base import Handler
+from pykafka.testing.fakecluster import FakeCluster
+from pykafka.testing.history import Call, History
+from pykafka.testing.virtual import Network
+
+T = TypeVar("T")
+
+#: How long programs wait for a call (ms).
+CALL_MS = 5_000
+#: How long a client may take to connect (ms): it asks each broker, twice.
+CONNECT_MS = 60_000
+#: The pause before a program tries again what has failed (s).
+_PAUSE_S = 0.2
+
+
+class World:
+    """The cluster, the history and the aims of one simulation.
+
+    :param seed: of all that programs draw
+    :param network: of virtual time; None on other handlers, which have no faults of the network then
+    """
+
+    def __init__(
+        self, seed: int, handler: Handler, cluster: FakeCluster, history: History, network: Network | None
+    ) -> None:
+        self.seed = seed
+        self.handler = handler
+        self.cluster = cluster
+        self.history = history
+        self.network = network
+        self.hosts = cluster.hosts
+        times = self.random("times")
+        #: The time-out of the clients' requests, and how old a message may get (ms).
+        self.socket_ms = times.choice((1_000, 3_000))
+        self.delivery_ms = times.choice((2_000, 8_000))
+        self.stopping = handler.Event()
+        #: Names and errors of programs that have failed.
+        self.errors: list[tuple[str, BaseException]] = []
+        #: The acknowledged values of each topic, and those that each reader (a group, or a process without one) has seen.
+        self.acknowledged: dict[str, set[int]] = defaultdict(set)
+        self.seen: dict[str, set[int]] = defaultdict(set)
+        #: The causes of results, and the causes whose results were read.
+        self.causes: dict[int, int] = {}
+        self.handled: set[int] = set()
+        self._next_value = 0
+
+    def random(self, name: str) -> Random:
+        """Return a source of chance for one program: what it draws does not depend on others."""
+        return Random(f"{name} of {self.seed}")
+
+    def new_value(self) -> int:
+        """Return a value that no other record has."""
+        self._next_value += 1
+        return self._next_value
+
+    def acknowledge(self, topic: str, values: Iterable[int]) -> None:
+        """Note values that have to be read in the end."""
+        self.acknowledged[topic].update(values)
+
+    def saw(self, reader: str, value: int) -> None:
+        """Note a value that was read."""
+        self.seen[reader].add(value)
+        if value in self.causes:
+            self.handled.add(self.causes[value])
+
+    def call(self, process: str, what: str, fn: Callable[[], T], timeout_ms: int = CALL_MS) -> T | None:
+        """Make a call, with its begin and its end in the history; return its result, or None if it has failed."""
+        begun = self.history.invoke(process, Call(what), timeout_ms)
+        try:
+            result = fn()
+        except KafkaException as error:
+            self.history.unknown(begun, type(error).__name__)
+            return None
+        self.history.ok(begun)
+        return result
+
+    def pause(self) -> bool:
+        """Wait before another attempt; return whether there is one."""
+        self.stopping.wait(_PAUSE_S)
+        return not self.stopping.is_set()
+
+    @contextmanager
+    def client(self, process: str, **options: Any) -> Iterator[KafkaClient | None]:
+        """Yield a client, and close it; None if the simulation ends before one could connect."""
+        client: KafkaClient | None = None
+        while client is None and not self.stopping.is_set():
+            client = self.call(process, "connect", lambda: self._connect(process, options), CONNECT_MS)
+            if client is None:
+                self.pause()
+        try:
+            yield client
+        finally:
+            if client is not None:
+                self.call(process, "close client", client.close, 2 * CALL_MS)
+
+    def _connect(self, process: str, options: dict[str, Any]) -> KafkaClient:
+        return KafkaClient(
+            self.hosts,
+            handler=self.handler,
+            client_id=process,
+            socket_timeout_ms=self.socket_ms,
+            offsets_channel_socket_timeout_ms=self.socket_ms,
+            retry_backoff_ms=50,
+            retry_backoff_max_ms=400,
+            reconnect_backoff_max_ms=400,
+            enable_metrics_push=False,
+            record_metrics=False,
+            flight_recorder_bytes=0,
+            stall_report_ms=0,
+            hold_report_ms=0,
+            **options,
+        )
+
+    def guarded(self, name: str, run: Callable[[], object]) -> Callable[[], None]:
+        """Return a function that runs a program, and keeps the error that ends it."""
+
+        def program() -> None:
+            try:
+                run()
+            except Exception as error:  # noqa: BLE001  (the simulation reports it)
+                self.errors.append((name, error))
+
+        return program

@@ -1,0 +1,374 @@
+"""Histories that a wrong client or broker would give, each with one anomaly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pykafka.testing.history import (
+    Committed,
+    Crash,
+    Drained,
+    Held,
+    Left,
+    Place,
+    Send,
+)
+from tests.testing.stories import GROUP, P0, P1, TOPIC, Story
+
+Write = Callable[[Story], object]
+
+
+def inconsistent_offsets(story: Story) -> None:
+    story.sends(1, 2)
+    story.send(3, 1)
+
+
+def duplicate(story: Story) -> None:
+    story.sends(1, 2)
+    story.poll((0, 1), (1, 2), (2, 1))
+
+
+def duplicate_in_another_partition(story: Story) -> None:
+    story.send(1, 0)
+    story.poll((4, 1), partition=1)
+
+
+def duplicate_of_unknown_send(story: Story) -> None:
+    story.send(1, outcome="unknown")
+    story.poll((0, 1), (1, 1))
+
+
+def failed_read(story: Story) -> None:
+    story.send(1, outcome="fail")
+    story.poll((0, 1))
+
+
+def aborted_read(story: Story) -> None:
+    story.consumer(committed=True)
+    story.begin()
+    story.send(1, 0)
+    story.abort()
+    story.poll((0, 1))
+
+
+def read_after_failed_commit(story: Story) -> None:
+    story.consumer(committed=True)
+    story.begin()
+    story.send(1, 0)
+    story.commit_transaction("fail")
+    story.abort()
+    story.poll((0, 1))
+
+
+def read_of_crashed(story: Story) -> None:
+    """The producer crashes before it commits, and its successor aborts what it had begun."""
+    story.consumer(committed=True)
+    story.begin()
+    story.send(1, 0)
+    story.note("p", Crash())
+    story.producer()
+    story.poll((0, 1))
+
+
+def precommitted_read(story: Story) -> None:
+    story.consumer(committed=True)
+    story.begin()
+    story.send(1, 0)
+    story.poll((0, 1))
+    story.commit_transaction()
+
+
+def read_of_own_transaction(story: Story) -> None:
+    story.consumer("p", committed=True)
+    story.begin()
+    story.send(1, 0)
+    story.poll((0, 1), who="p")
+    story.commit_transaction()
+
+
+def lost_write(story: Story) -> None:
+    story.sends(1, 2, 3)
+    story.poll((0, 1))
+    story.note("c", Crash())
+    story.poll((2, 3))
+
+
+def torn_transaction(story: Story) -> None:
+    """The end of a transaction is unknown; one of its records was read, so the others have to be."""
+    story.consumer(committed=True)
+    story.begin()
+    story.send(1, 0)
+    story.send(2, 0, partition=1)
+    story.commit_transaction("unknown")
+    story.send(3, 2, who="q", partition=1)
+    story.poll((0, 1))
+    story.poll((2, 3), partition=1)
+
+
+def unseen(story: Story) -> None:
+    story.sends(1, 2)
+    story.poll((0, 1))
+    story.note("c", Drained((TOPIC,)))
+
+
+def unseen_by_group(story: Story) -> None:
+    """Another reader has seen it, but the group has committed it away."""
+    story.consumer(group=GROUP)
+    story.sends(1, 2)
+    story.poll((0, 1), (1, 2), who="d")
+    story.poll((1, 2))
+    story.note("c", Drained((TOPIC,), GROUP))
+
+
+def poll_skip(story: Story) -> None:
+    story.sends(1, 2, 3)
+    story.poll((0, 1))
+    story.poll((2, 3))
+    story.poll((0, 1), (1, 2), who="d")
+
+
+def poll_skip_of_committed(story: Story) -> None:
+    """A commit is acknowledged; a reader goes from before it to behind it."""
+    story.consumer(committed=True)
+    story.send(1, 0)
+    story.begin("q")
+    story.send(2, 1, "q")
+    story.commit_transaction(who="q")
+    story.send(3, 3)
+    story.poll((0, 1))
+    story.poll((3, 3))
+    story.poll((1, 2), who="d")
+
+
+def nonmonotonic_poll(story: Story) -> None:
+    story.sends(1, 2)
+    story.poll((0, 1), (1, 2))
+    story.poll((1, 2))
+
+
+def nonmonotonic_kept_partition(story: Story) -> None:
+    """A cooperative member goes back in a partition that it has kept."""
+    story.consumer(group=GROUP)
+    story.sends(1, 2)
+    story.assigned(1, P0, P1)
+    story.poll((0, 1), (1, 2))
+    story.revoked(2, P1)
+    story.assigned(2, P0)
+    story.poll((0, 1))
+
+
+def int_poll_skip(story: Story) -> None:
+    story.sends(1, 2, 3)
+    story.poll((0, 1), (2, 3))
+    story.poll((1, 2), who="d")
+
+
+def int_nonmonotonic_poll(story: Story) -> None:
+    story.sends(1, 2)
+    story.poll((1, 2), (0, 1))
+
+
+def nonmonotonic_send(story: Story) -> None:
+    story.send(1, 1)
+    story.send(2, 0)
+
+
+def int_nonmonotonic_send(story: Story) -> None:
+    story.begin()
+    story.send(1, 1)
+    story.send(2, 0)
+    story.commit_transaction()
+
+
+def int_send_skip(story: Story) -> None:
+    """A record of an earlier transaction of the same producer arrives in the middle of the next one."""
+    story.begin()
+    late = story.invoke("p", Send(TOPIC, 1, 0))
+    story.commit_transaction("unknown")
+    story.begin()
+    story.send(2, 0)
+    story.send(3, 2)
+    story.unknown(late)
+    story.commit_transaction()
+    story.poll((0, 2), (1, 1), (2, 3))
+
+
+def never_sent(story: Story) -> None:
+    story.poll((0, 1))
+
+
+def read_before_it_was_sent(story: Story) -> None:
+    story.poll((0, 1))
+    story.send(1, 0)
+
+
+def duplicate_result(story: Story) -> None:
+    story.consumer(committed=True)
+    story.send(1, 0)
+    for value, offset in ((11, 0), (12, 1)):
+        sent = Send(TOPIC, value, 1, cause=1)
+        story.ok(story.invoke("p", sent), Send(TOPIC, value, 1, offset, cause=1))
+    story.poll((0, 11), (1, 12), partition=1)
+
+
+def missing_result(story: Story) -> None:
+    story.consumer(committed=True)
+    story.ok(story.invoke("p", Send("in", 1, 0)), Send("in", 1, 0, 0))
+    story.note("c", Drained((TOPIC,), results_of=("in",)))
+
+
+def two_owners(story: Story) -> None:
+    story.assigned(3, P0, who="c")
+    story.assigned(3, P0, P1, who="d")
+
+
+def two_owners_by_a_kept_partition(story: Story) -> None:
+    story.assigned(3, P0)
+    story.assigned(4, P0, P1, who="d")
+    story.assigned(4, P0)
+
+
+def commit_beyond(story: Story) -> None:
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.commit(2)
+
+
+def commit_beyond_before_any_read(story: Story) -> None:
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.commit(1)
+
+
+def commit_after_loss(story: Story) -> None:
+    story.send(1, 0)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.revoked(2, P0)
+    story.commit(1)
+
+
+def commit_by_former_owner(story: Story) -> None:
+    """The member does not know yet that another one has its partition; its coordinator does, and takes its commit."""
+    story.send(1, 0)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.assigned(2, P0, who="d")
+    story.commit(1)
+
+
+def commit_went_back(story: Story) -> None:
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    story.commit(2)
+    story.commit(1)
+
+
+def committed(story: Story, offset: int) -> None:
+    story.ok(story.invoke("d", Committed(GROUP)), Committed(GROUP, (Place(TOPIC, 0, offset),)))
+
+
+def lost_commit(story: Story) -> None:
+    story.sends(1, 2)
+    story.poll((0, 1))
+    story.commit(1)
+    story.poll((1, 2))
+    story.commit(2)
+    committed(story, 1)
+
+
+def forgotten_commit(story: Story) -> None:
+    story.sends(1)
+    story.poll((0, 1))
+    story.commit(1)
+    committed(story, -1)
+
+
+def dead_letter_twice(story: Story) -> None:
+    story.dead_letter(4)
+    story.dead_letter(5)
+    story.dead_letter(4, who="d")
+
+
+def accepted_twice(story: Story) -> None:
+    story.acquire(1, 2)
+    story.acquire(2, who="u")
+    story.acknowledge(1, 2)
+    story.acknowledge(2, who="u")
+
+
+def accepted_without_acquiring(story: Story) -> None:
+    story.acquire(1)
+    story.acknowledge(1, who="u")
+
+
+def acquired_after_accept(story: Story) -> None:
+    story.acquire(1)
+    story.acknowledge(1)
+    story.acquire(1, who="u")
+
+
+def late_end(story: Story) -> None:
+    story.call("close", timeout_ms=10, lasts_ms=12)
+
+
+def no_end(story: Story) -> None:
+    story.call("flush", timeout_ms=10, lasts_ms=None)
+
+
+def leftover(story: Story) -> None:
+    story.note("main", Left(workers=("fetcher",)))
+
+
+def too_many_bytes(story: Story) -> None:
+    story.note("p", Held("buffer", 101, 100))
+
+
+PLANTED: list[tuple[str, Write]] = [
+    ("inconsistent-offsets", inconsistent_offsets),
+    ("duplicate", duplicate),
+    ("duplicate", duplicate_in_another_partition),
+    ("duplicate", duplicate_of_unknown_send),
+    ("G1a", failed_read),
+    ("G1a", aborted_read),
+    ("G1a", read_after_failed_commit),
+    ("G1a", read_of_crashed),
+    ("precommitted-read", precommitted_read),
+    ("precommitted-read", read_of_own_transaction),
+    ("lost-write", lost_write),
+    ("lost-write", torn_transaction),
+    ("unseen", unseen),
+    ("unseen", unseen_by_group),
+    ("poll-skip", poll_skip),
+    ("poll-skip", poll_skip_of_committed),
+    ("nonmonotonic-poll", nonmonotonic_poll),
+    ("nonmonotonic-poll", nonmonotonic_kept_partition),
+    ("int-poll-skip", int_poll_skip),
+    ("int-nonmonotonic-poll", int_nonmonotonic_poll),
+    ("nonmonotonic-send", nonmonotonic_send),
+    ("int-nonmonotonic-send", int_nonmonotonic_send),
+    ("int-send-skip", int_send_skip),
+    ("never-sent", never_sent),
+    ("never-sent", read_before_it_was_sent),
+    ("duplicate-result", duplicate_result),
+    ("missing-result", missing_result),
+    ("two-owners", two_owners),
+    ("two-owners", two_owners_by_a_kept_partition),
+    ("commit-beyond", commit_beyond),
+    ("commit-beyond", commit_beyond_before_any_read),
+    ("commit-after-loss", commit_after_loss),
+    ("commit-after-loss", commit_by_former_owner),
+    ("commit-went-back", commit_went_back),
+    ("lost-commit", lost_commit),
+    ("lost-commit", forgotten_commit),
+    ("dead-letter-twice", dead_letter_twice),
+    ("accepted-twice", accepted_twice),
+    ("accepted-without-acquiring", accepted_without_acquiring),
+    ("acquired-after-accept", acquired_after_accept),
+    ("late-end", late_end),
+    ("no-end", no_end),
+    ("leftover", leftover),
+    ("too-many-bytes", too_many_bytes),
+]
