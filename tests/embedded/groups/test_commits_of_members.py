@@ -1,4 +1,4 @@
-"""Commits of members whose generation, membership or coordinator goes while they are made; members that fail to take part."""
+"""Members whose generation, membership or coordinator goes while they commit, and that fail or are closed while they join."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.common import OffsetType, TopicPartition
+from pykafka.common import OffsetAndMetadata, OffsetType, TopicPartition
 from pykafka.exceptions import ShareLostError
 from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor
 from pykafka.kafkaconsumer import KafkaConsumer
-from pykafka.common import OffsetAndMetadata
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster
 from tests.support.waiting import until
@@ -99,3 +98,17 @@ def test_a_member_whose_assignor_has_failed_takes_part_again(client: KafkaClient
         with pytest.raises(ZeroDivisionError):
             consumer.poll(4, timeout=20)
         assert consumer.poll(4, timeout=5)
+
+
+def test_a_member_that_is_closed_while_it_joins_leaves(cluster: FakeCluster) -> None:
+    cluster.set_versions("JoinGroup", 0, 3)  # which tell a member its id with the end of its join only
+    cluster.set_group_settings(initial_rebalance_delay_ms=1500)
+    joins, leaves = received(cluster, wire.JoinGroupRequest), received(cluster, wire.LeaveGroupRequest)
+    with KafkaClient(hosts=cluster.hosts) as client:
+        consumer = member(client)
+        assert consumer.poll(1, timeout=0.5) == []
+        assert len(joins) == 1
+        consumer.close()
+        assert len(leaves) == 1
+        with cluster._locked() as state:
+            assert not vars(state.groups._groups["g"])["members"]
