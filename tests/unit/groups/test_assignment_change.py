@@ -1,4 +1,4 @@
-"""What a member keeps of its assignment over a rebalance: nothing that others may have had meanwhile."""
+"""Members keep nothing over a rebalance that others may have had meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the heartbeats of a KIP-848 member name, and which answers are news."""
+"""The fields of a KIP-848 member's heartbeats, and the answers that are news."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a share session leaves when it is lost, and what becomes of records that cannot be read."""
+"""The end of lost share sessions, and of records that cannot be read."""
 
 from __future__ import annotations
 
