@@ -396,7 +396,7 @@ class GroupOffsets:
                 if isinstance(error, UnknownTopicId):
                     self._ask_for_ids(error)
                 elif error.invalid_metadata or not is_answer(error):
-                    self._coordinator = None
+                    self.forget_coordinator()  # also for the client's other workers, who would name it again
                 if is_unavailable(error):
                     self._cluster.internal_topics.waits(OFFSETS, f"group {self._group}")
                 if (

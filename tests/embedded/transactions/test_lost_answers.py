@@ -1,0 +1,222 @@
+"""Transactions whose requests, answers or records get lost, on fake brokers with version 1 and version 2 of transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.common import OffsetType, TopicPartition
+from pykafka.exceptions import (
+    TransactionAbortableError,
+    TransactionOutcomeUnknownError,
+    TransactionUnfinishedError,
+)
+from pykafka.kafkaconsumer import KafkaConsumer
+from pykafka.kafkaproducer import KafkaProducer
+from pykafka.protocol import wire
+from pykafka.testing import FakeCluster
+from pykafka.testing.transactions import Transaction, TransactionState
+
+NAME = "billing"
+
+Version = pytest.mark.parametrize("cluster", [1, 2], indirect=True, ids=["version1", "version2"])
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest) -> Iterator[FakeCluster]:
+    with FakeCluster(brokers=1, topics={"orders": 2, "copies": 1}) as cluster:
+        with cluster._locked() as state:
+            state.features.set("transaction.version", getattr(request, "param", 1))
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster: FakeCluster) -> Iterator[KafkaClient]:
+    with KafkaClient(hosts=cluster.hosts) as client:
+        yield client
+
+
+@pytest.fixture
+def producer(client: KafkaClient) -> Iterator[KafkaProducer[Any, Any]]:
+    with client.producer(transactional_id=NAME) as producer:
+        yield producer
+
+
+@pytest.fixture
+def consumer(client: KafkaClient) -> Iterator[KafkaConsumer[Any, Any]]:
+    """A consumer of orders, of which each partition has two."""
+    with client.producer() as plain:
+        for number in range(4):
+            plain.produce("orders", b"%d" % number, partition=number % 2)
+    options: dict[str, Any] = {"group": "copiers", "auto_commit": False, "auto_offset_reset": OffsetType.EARLIEST}
+    with client.consumer("orders", **options) as consumer:
+        yield consumer
+
+
+def read(consumer: KafkaConsumer[Any, Any], count: int) -> list[Any]:
+    """Poll until so many records have come."""
+    found: list[Any] = []
+    while len(found) < count:
+        records = consumer.poll(count - len(found), timeout=10)
+        assert records, f"{found} have come, and then none"
+        found += records
+    return found
+
+
+def committed(client: KafkaClient) -> list[bytes]:
+    with client.consumer("copies", isolation_level="read_committed", auto_offset_reset=OffsetType.EARLIEST) as reader:
+        return [record.value or b"" for record in reader.poll(100, timeout=1)]
+
+
+def coordinated(cluster: FakeCluster) -> Transaction:
+    with cluster._locked() as state:
+        return state.transactions.by_id[NAME]
+
+
+def lose_an_answer(cluster: FakeCluster, producer: KafkaProducer[Any, Any]) -> wire.AddPartitionsToTxnRequest:
+    """Commit a transaction, one answer of which was lost; return the request, which could come once more."""
+    lost: list[wire.AddPartitionsToTxnRequest] = []
+    end = cluster.on_request(
+        lambda call: lost.append(call.request) if isinstance(call.request, wire.AddPartitionsToTxnRequest) else None
+    )
+    cluster.cut("AddPartitionsToTxn", "after")
+    with producer.transaction():
+        producer.produce("copies", b"first", partition=0)
+    end()
+    return lost[0]
+
+
+def again(client: KafkaClient, request: wire.AddPartitionsToTxnRequest) -> int:
+    """Send a request that has come late, and return its error code."""
+    (broker,) = client.cluster.brokers.values()
+    answer = broker.call(request, version=3)
+    (topic,) = answer.results_by_topic_v3_and_below
+    return topic.results_by_partition[0].partition_error_code
+
+
+@Version
+def test_an_aborted_transactions_records_are_read_again(
+    producer: KafkaProducer[Any, Any], consumer: KafkaConsumer[Any, Any]
+) -> None:
+    with pytest.raises(ZeroDivisionError), producer.transaction(consumer):
+        before = {(record.partition, record.offset) for record in read(consumer, 4)}
+        raise ZeroDivisionError
+    assert {(record.partition, record.offset) for record in read(consumer, 4)} == before
+
+
+@Version
+def test_a_transaction_that_lost_a_message_is_not_committed(
+    cluster: FakeCluster, client: KafkaClient, producer: KafkaProducer[Any, Any]
+) -> None:
+    producer.begin_transaction()
+    producer.produce("copies", b"kept", partition=0)
+    producer.flush()
+    cluster.fail("Produce", "INVALID_RECORD")
+    producer.produce("copies", b"refused", partition=0)
+    with pytest.raises(TransactionAbortableError):
+        producer.commit_transaction()
+    producer.abort_transaction()
+    assert committed(client) == []
+
+
+def test_a_late_request_does_not_count_for_the_next_transaction(
+    cluster: FakeCluster, client: KafkaClient, producer: KafkaProducer[Any, Any]
+) -> None:
+    late = lose_an_answer(cluster, producer)
+    producer.begin_transaction()
+    assert again(client, late) != 0
+    producer.produce("copies", b"second", partition=0)
+    producer.commit_transaction()
+    assert committed(client) == [b"first", b"second"]
+
+
+def test_what_a_late_request_has_opened_is_ended_before_the_next_transaction(
+    cluster: FakeCluster, client: KafkaClient, producer: KafkaProducer[Any, Any]
+) -> None:
+    late = lose_an_answer(cluster, producer)
+    assert again(client, late) == 0
+    assert coordinated(cluster).state is TransactionState.ONGOING
+    asked: list[type[Any]] = []
+    cluster.on_request(lambda call: asked.append(type(call.request)))
+    with producer.transaction():
+        producer.produce("copies", b"second", partition=0)
+    # most releases give the new epoch all the same, and then refuse who has asked for it
+    assert asked.index(wire.EndTxnRequest) < asked.index(wire.InitProducerIdRequest)
+    assert committed(client) == [b"first", b"second"]
+
+
+@Version
+def test_a_commit_without_a_clear_answer_leaves_nothing_open(
+    cluster: FakeCluster, producer: KafkaProducer[Any, Any]
+) -> None:
+    producer.begin_transaction()
+    producer.produce("copies", b"one", partition=0)
+    producer.flush()
+    cluster.cut("EndTxn")
+    cluster.fail("EndTxn", "INVALID_TXN_STATE")
+    with pytest.raises(TransactionOutcomeUnknownError):
+        producer.commit_transaction()
+    assert coordinated(cluster).state is TransactionState.COMPLETE_ABORT
+
+
+@Version
+def test_close_finishes_a_commit_that_was_sent(cluster: FakeCluster, client: KafkaClient) -> None:
+    with client.producer(transactional_id=NAME) as producer:
+        producer.begin_transaction()
+        producer.produce("copies", b"one", partition=0)
+        producer.flush()
+        with cluster.hold("EndTxn") as held:
+            with pytest.raises(TransactionUnfinishedError):
+                producer.commit_transaction(timeout=0.3)
+            held.await_met()
+    assert committed(client) == [b"one"]
+
+
+@Version
+def test_offsets_of_a_partition_that_went_are_not_committed(
+    producer: KafkaProducer[Any, Any], consumer: KafkaConsumer[Any, Any]
+) -> None:
+    consumer.unsubscribe()
+    consumer.assign([TopicPartition("orders", 0), TopicPartition("orders", 1)])
+    producer.begin_transaction()
+    read(consumer, 4)
+    consumer.assign([TopicPartition("orders", 1)])
+    with pytest.raises(TransactionAbortableError):
+        producer.send_offsets(consumer)
+    producer.abort_transaction()
+
+
+@Version
+def test_offsets_of_an_open_transaction_are_awaited(
+    client: KafkaClient, producer: KafkaProducer[Any, Any], consumer: KafkaConsumer[Any, Any]
+) -> None:
+    partition = [TopicPartition("orders", 0)]
+    consumer.assign(partition)
+    producer.begin_transaction()
+    read(consumer, 2)
+    producer.send_offsets(consumer)
+    with client.consumer(group="copiers", auto_commit=False, auto_offset_reset=OffsetType.EARLIEST) as next_one:
+        next_one.assign(partition)
+        assert next_one.poll(10, timeout=0.5) == []  # else it reads what is about to be committed
+        producer.commit_transaction()
+        assert next_one.poll(10, timeout=2) == []
+        assert next_one.position(partition[0]) == 2
+
+
+@Version
+def test_offsets_name_the_member_that_has_read(
+    cluster: FakeCluster, producer: KafkaProducer[Any, Any], consumer: KafkaConsumer[Any, Any]
+) -> None:
+    sent: list[Any] = []
+    cluster.on_request(
+        lambda call: sent.append(call.request) if isinstance(call.request, wire.TxnOffsetCommitRequest) else None
+    )
+    with producer.transaction(consumer):
+        read(consumer, 4)
+        producer.send_offsets(consumer)
+    (request,) = sent
+    assert request.member_id
+    assert request.generation_id_or_member_epoch > 0

@@ -1,0 +1,160 @@
+"""Whether tests and simulations find the defects of the past that are in `patches/`, each put back into a copy.
+
+python -m tests.mutations verify [NAME ...]             # each is killed by its test, which passes without it
+python -m tests.mutations hunt [NAME ...] --seeds 100   # after how many seeds a simulation finds it
+python -m tests.mutations table                         # the rows of docs/development/mutations.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.mutations.apply import ROOT, Mutation, all_mutations, mutated_copy
+
+#: How long one test may take (s): a mutation that makes it hang is found by then.
+TEST_S = 60
+#: How many seeds one process of a simulation gets, and how long each may take (s): virtual time costs no more.
+SEEDS_STEP, SEED_S = 10, 30
+
+
+def environment(copy: Path) -> dict[str, str]:
+    """Return the environment of a process that imports the package from a copy, and the tests from here."""
+    return {
+        **os.environ,
+        "PYTHONPATH": f"{copy}{os.pathsep}{ROOT}",
+        "PYTHONSAFEPATH": "1",  # else this directory comes first, also for the children of the tests
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYKAFKA_PURE_PYTHON": "1",
+    }
+
+
+def run(command: Sequence[str], copy: Path, timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command that imports the package from a copy.
+
+    :param timeout: after which it is killed (s)
+    :raises subprocess.TimeoutExpired: it was
+    """
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env=environment(copy),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def run_tests(copy: Path, tests: Sequence[str]) -> tuple[int, str]:
+    """Run tests on a copy; return pytest's exit status, and what it printed."""
+    options = ["-q", "-p", "no:cacheprovider", "--import-mode=append", f"--timeout={TEST_S}", "-W", "ignore"]
+    command = [sys.executable, "-m", "pytest", *options, *tests]
+    done = run(command, copy)
+    return done.returncode, done.stdout
+
+
+def verify(mutations: Sequence[Mutation], verbose: bool = False) -> bool:
+    """Print which mutations are killed by their tests; return whether all are, and the tests pass without them.
+
+    :param verbose: print what pytest prints of tests that do as they should, too
+    """
+    tests = sorted({mutation.test for mutation in mutations})
+    with mutated_copy() as copy:
+        status, text = run_tests(copy, tests)
+    good = status == 0
+    print(f"{len(tests)} tests on the clean copy: {'pass' if good else 'FAIL'}")
+    if verbose or not good:
+        print(text)
+    for mutation in mutations:
+        began = time.monotonic()
+        with mutated_copy(mutation) as copy:
+            status, text = run_tests(copy, [mutation.test])
+        killed = status == 1  # others: pytest found no such test, or was interrupted
+        good = good and killed
+        seconds = time.monotonic() - began
+        print(
+            f"{mutation.name:55} {'killed' if killed else f'NOT KILLED ({status})':15} {seconds:5.1f} s  {mutation.test}"
+        )
+        if verbose or status > 1:
+            print(text)
+    return good
+
+
+def simulate(copy: Path, seeds: range) -> list[int]:
+    """Return the seeds of which a simulation on a copy fails; all from the first on if it does not end.
+
+    :raises SystemExit: it ended by another error
+    """
+    command = [sys.executable, "-m", "pykafka.testing.simulate", "--seeds", f"{seeds.start}..{seeds.stop - 1}"]
+    try:
+        done = run(command, copy, SEED_S * len(seeds))
+    except subprocess.TimeoutExpired:  # a mutation that computes for ever
+        return list(seeds)
+    found = re.search(r"^\d+ seeds, \d+ failed \[([\d, ]*)\]", done.stdout, re.MULTILINE)
+    if found is None:
+        raise SystemExit(f"the simulation ended with status {done.returncode}:\n{done.stdout}")
+    return [int(number) for number in found[1].split(", ") if number]
+
+
+def hunt(mutations: Sequence[Mutation], count: int) -> bool:
+    """Print after how many seeds a simulation finds each mutation; return whether it finds all.
+
+    A seed that fails without the mutation, too, does not count.
+    """
+    steps = [range(start, min(start + SEEDS_STEP, count)) for start in range(0, count, SEEDS_STEP)]
+    with mutated_copy() as copy:
+        failing = {seed for step in steps for seed in simulate(copy, step)}
+    print(f"{count} seeds on the clean copy: {len(failing)} fail {sorted(failing)}", flush=True)
+    missed = 0
+    for mutation in mutations:
+        with mutated_copy(mutation) as copy:
+            found = next((seed for step in steps for seed in simulate(copy, step) if seed not in failing), None)
+        missed += found is None
+        outcome = "not found" if found is None else f"seed {found}, the {found + 1}."
+        print(f"{mutation.name:45} {outcome:20} {mutation.header['Damage']}", flush=True)
+    print(f"{len(mutations) - missed} of {len(mutations)} found in {count} seeds")
+    return not missed
+
+
+def chosen(names: Sequence[str]) -> list[Mutation]:
+    """Return the mutations of some names; all without one.
+
+    :raises SystemExit: there is none of a name
+    """
+    known = {mutation.name: mutation for mutation in all_mutations()}
+    if missing := [name for name in names if name not in known]:
+        raise SystemExit(f"no mutation {', '.join(missing)}; there are {', '.join(known)}")
+    return [known[name] for name in names or known]
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations")
+    commands = parser.add_subparsers(dest="command", required=True)
+    verifying = commands.add_parser("verify", help="run the test of each mutation with and without it")
+    verifying.add_argument("names", nargs="*", metavar="NAME")
+    verifying.add_argument("-v", "--verbose", action="store_true", help="print what pytest prints")
+    hunting = commands.add_parser("hunt", help="find each mutation by a simulation")
+    hunting.add_argument("names", nargs="*", metavar="NAME")
+    hunting.add_argument("--seeds", type=int, default=100, metavar="N", help="the most seeds for each (100)")
+    commands.add_parser("table", help="print the rows of docs/development/mutations.md")
+    arguments = parser.parse_args()
+    if arguments.command == "table":
+        print("\n".join(mutation.row for mutation in all_mutations()))
+        return 0
+    mutations = chosen(arguments.names)
+    if arguments.command == "hunt":
+        return 0 if hunt(mutations, arguments.seeds) else 1
+    return 0 if verify(mutations, arguments.verbose) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

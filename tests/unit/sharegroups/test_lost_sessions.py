@@ -1,0 +1,110 @@
+"""The end of lost share sessions, and of records that cannot be read."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from pykafka.common import TopicPartition
+from pykafka.exceptions import CorruptResponseError, KafkaException, SocketDisconnectedError
+from pykafka.handlers import ThreadingHandler
+from pykafka.protocol import wire
+from pykafka.sharegroups import session_worker
+from pykafka.sharegroups.acquired_records import AcknowledgeType, AcquiredRecord
+from pykafka.sharegroups.session_worker import FINAL_EPOCH, SessionWorker
+
+KEY, ORDERS = TopicPartition("orders", 0), UUID(int=1)
+
+
+class Broker:
+    """A broker that answers all requests of a session well, and keeps them."""
+
+    id, address, socket_timeout_ms = 0, "127.0.0.1:9092", 1000
+
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+
+    def call(self, request: Any, channel: str, timeout_ms: int = 0) -> Any:
+        self.requests.append(request)
+        if isinstance(request, wire.ShareFetchRequest):
+            return wire.ShareFetchResponse(acquisition_lock_timeout_ms=30_000)
+        return wire.ShareAcknowledgeResponse()
+
+
+class Owner:
+    """An engine without workers, which keeps what it is told."""
+
+    member_id, listener = "m", None
+
+    def __init__(self) -> None:
+        threads = ThreadingHandler()
+        self.handler = SimpleNamespace(
+            random=threads.random,
+            Event=threads.Event,
+            now=threads.now,
+            spawn=lambda *_, name: None,
+            offload=threads.offload,
+        )
+        self.lock = threads.Lock()
+        self.options = SimpleNamespace(
+            group="g",
+            fetch_max_wait_ms=100,
+            fetch_min_bytes=1,
+            fetch_max_bytes=1000,
+            max_records=10,
+            acquire_mode="batch_optimized",
+            unpacked_max_bytes=1000,
+        )
+        self.errors: list[KafkaException] = []
+
+    def on_acknowledged(self, acquired: Any, error: KafkaException | None) -> None:
+        pass
+
+    def on_fetched(self, keys: Any) -> None:
+        pass
+
+    def failed(self, error: KafkaException) -> None:
+        self.errors.append(error)
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
+
+
+@pytest.fixture
+def worker(broker: Broker) -> SessionWorker:
+    engine: Any = Owner()
+    node: Any = broker
+    return SessionWorker(engine, node)
+
+
+def test_the_next_session_begins_when_the_lost_one_has_ended(worker: SessionWorker, broker: Broker) -> None:
+    worker._fetch({KEY: ORDERS}, {})
+    worker._lose(SocketDisconnectedError("gone"))
+    worker._fetch({KEY: ORDERS}, {})
+    assert [request.share_session_epoch for request in broker.requests] == [0, FINAL_EPOCH, 0]
+
+
+def test_acknowledgements_end_with_their_session(worker: SessionWorker) -> None:
+    owner: Any = worker._engine
+    acquired = AcquiredRecord(owner, worker.session_records, KEY, 7, 1, 0.0)
+    worker.session_records.add(acquired)
+    worker.session_records.acknowledge(acquired, AcknowledgeType.ACCEPT)
+    lost = SocketDisconnectedError("gone")
+    worker._lose(lost)
+    assert worker.session_records.take_due() == {}
+    assert acquired.error is lost
+
+
+def test_records_that_cannot_be_read_are_released(worker: SessionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_worker, "read", lambda *_: ({}, CorruptResponseError("damaged")))
+    kind = wire.ShareFetchResponse.Topic.Partition
+    part = kind(partition_index=0, acquired_records=[kind.AcquiredRecords(first_offset=3, last_offset=5)])
+    worker._take(KEY, part, 0.0, 30_000)
+    assert worker.session_records.take_due()[KEY].batches == [(3, 5, AcknowledgeType.RELEASE)]
+    owner: Any = worker._engine
+    assert [type(error) for error in owner.errors] == [CorruptResponseError]
