@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import WorkerNotStartedError
-from pykafka.testing.peer import Peer
+from pykafka.testing.connection import Connection
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Listener, Stream, Worker
@@ -35,7 +35,7 @@ class Broker:
         self.faults = faults
         self.node = node
         # In the order in which they came: a set would have another one in each run of a simulation.
-        self.peers: dict[Peer, None] = {}
+        self.connections: dict[Connection, None] = {}
         self._listener: Listener | None = None
         self._workers: list[Worker] = []
 
@@ -79,12 +79,12 @@ class Broker:
 
     def cut(self) -> None:
         """Close all connections."""
-        for peer in self.peers:
-            peer.close()
+        for connection in self.connections:
+            connection.close()
 
     def forget(self) -> None:
         """Close this process's descriptors of port and connections, in a forked child: the parent goes on with them."""
-        for closable in (self._listener, *(peer.stream for peer in self.peers)):
+        for closable in (self._listener, *(connection.stream for connection in self.connections)):
             if closable is not None:
                 closable.close()
 
@@ -113,18 +113,18 @@ class Broker:
             if self._listener is not listener:
                 stream.close()
                 return
-            peer = Peer(self.state, self.faults, self.node, stream, self._spawn)
+            connection = Connection(self.state, self.faults, self.node, stream, self._spawn)
             try:
-                self._spawn(self._serve, peer)
+                self._spawn(self._serve, connection)
             except WorkerNotStartedError as error:  # the client may come again when the system starts threads again
                 log.warning("%r hangs up on a client: %s", self, error)
                 stream.close()
                 return
-            self.peers[peer] = None
+            self.connections[connection] = None
 
-    def _serve(self, peer: Peer) -> None:
+    def _serve(self, connection: Connection) -> None:
         try:
-            peer.serve()
+            connection.serve()
         finally:
             with self.state.lock:
-                self.peers.pop(peer, None)
+                self.connections.pop(connection, None)

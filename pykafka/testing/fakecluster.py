@@ -256,7 +256,7 @@ class FakeCluster(FaultControls, SecurityControls):
         """Copy to a follower what it lacks, and keep it in sync again."""
         self._broker(broker)
         with self._locked():
-            self._state.replicas.let_go(self._partition(topic, partition), broker)
+            self._state.replicas.release(self._partition(topic, partition), broker)
 
     def set_follower(self, topic: str, partition: int, broker: int) -> None:
         """Refer consumers of a partition to a follower (KIP-392), which becomes a replica if it was none."""

@@ -256,7 +256,7 @@ class Call(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Held(Action):
+class PendingAnswer(Action):
     """How many bytes something holds, and how many it may."""
 
     name = "held"

@@ -119,7 +119,7 @@ class Replicas:
             partition.isr.remove(node_id)
         self._waiters.wake(partition)
 
-    def let_go(self, partition: Partition, node_id: int) -> None:
+    def release(self, partition: Partition, node_id: int) -> None:
         """Copy to a follower that was held back what it lacks."""
         self._held_back.pop((partition, node_id), None)
         if partition.leader != NO_LEADER:

@@ -23,7 +23,7 @@ from pykafka.exceptions import (
     TransactionalIdAuthorizationFailed,
 )
 from pykafka.testing.behaviour import TransactionPath
-from pykafka.testing.groups.deadline import Deadline
+from pykafka.testing.deadline import Deadline
 
 if TYPE_CHECKING:
     from pykafka.testing.topics import Partition
@@ -256,7 +256,7 @@ class Transactions:
             return
         transaction.state = TransactionState.ONGOING
         transaction.start_ms = transaction.updated_ms = self._waiters.now_ms()
-        transaction.deadline.put_off(transaction.timeout_ms)
+        transaction.deadline.extend(transaction.timeout_ms)
 
     def _expire(self, transactional_id: str) -> None:
         transaction = self.by_id.get(transactional_id)

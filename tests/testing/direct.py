@@ -10,7 +10,7 @@ from pykafka.protocol import wire
 from pykafka.protocol.consumer_protocol import ConsumerProtocolSubscription
 from pykafka.protocol.schema import Request, Response
 from pykafka.testing.call import APIS, Call, Session
-from pykafka.testing.groups.held import Client, Held
+from pykafka.testing.groups.pending_answer import Client, PendingAnswer
 from pykafka.testing.state import ClusterState, Node
 from pykafka.testing.topics import Topic
 
@@ -111,7 +111,7 @@ class ClassicPeer:
             protocols=[wire.JoinGroupRequest.Protocol(name=name, metadata=metadata) for name in self.assignors],
         )
 
-    def join(self, version: int = 9) -> Held[wire.JoinGroupResponse]:
+    def join(self, version: int = 9) -> PendingAnswer[wire.JoinGroupResponse]:
         """Send JoinGroup, the second one too if the broker asks for a member id."""
         groups = self.cluster.state.groups
         with self.cluster.state.lock:
@@ -121,14 +121,14 @@ class ClassicPeer:
                 held = groups.join(self.join_request(), Client("peer", "/127.0.0.1", version))
         return held
 
-    def joined(self, held: Held[wire.JoinGroupResponse]) -> wire.JoinGroupResponse:
+    def joined(self, held: PendingAnswer[wire.JoinGroupResponse]) -> wire.JoinGroupResponse:
         """Take the answer to JoinGroup."""
         assert held.answer is not None
         assert held.answer.error_code == 0
         self.member_id, self.generation = held.answer.member_id, held.answer.generation_id
         return held.answer
 
-    def sync(self, assignments: dict[str, bytes] | None = None) -> Held[wire.SyncGroupResponse]:
+    def sync(self, assignments: dict[str, bytes] | None = None) -> PendingAnswer[wire.SyncGroupResponse]:
         assignment = wire.SyncGroupRequest.Assignment
         request = wire.SyncGroupRequest(
             group_id=self.group,

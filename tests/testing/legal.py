@@ -8,9 +8,9 @@ from pykafka.testing.history import (
     DeadLetter,
     Deleted,
     Drained,
-    Held,
     Left,
     OpenTopic,
+    PendingAnswer,
     Place,
     Poll,
     Send,
@@ -294,7 +294,7 @@ def in_time(story: Story) -> None:
     story.invoke("d", Poll(), 5)
     story.note("d", Crash())
     story.note("main", Left())
-    story.note("p", Held("buffer", 100, 100))
+    story.note("p", PendingAnswer("buffer", 100, 100))
 
 
 LEGAL: list[tuple[str, Write]] = [

@@ -8,8 +8,8 @@ from pykafka.testing.history import (
     Committed,
     Crash,
     Drained,
-    Held,
     Left,
+    PendingAnswer,
     Place,
     Send,
 )
@@ -323,7 +323,7 @@ def leftover(story: Story) -> None:
 
 
 def too_many_bytes(story: Story) -> None:
-    story.note("p", Held("buffer", 101, 100))
+    story.note("p", PendingAnswer("buffer", 101, 100))
 
 
 PLANTED: list[tuple[str, Write]] = [

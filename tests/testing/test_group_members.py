@@ -11,7 +11,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.testing import FakeCluster
-from pykafka.testing.groups.held import Client
+from pykafka.testing.groups.pending_answer import Client
 from tests.support.foreign import Confluent
 from tests.support.members import Ours, Readers
 from tests.support.waiting import until

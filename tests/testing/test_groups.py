@@ -22,7 +22,7 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
-from pykafka.testing.groups.held import Client
+from pykafka.testing.groups.pending_answer import Client
 from tests.testing.direct import ClassicPeer, DirectCluster
 
 

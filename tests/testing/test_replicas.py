@@ -34,7 +34,7 @@ def test_a_follower_that_is_held_back_stays_so_through_an_administrators_electio
     assert elected(brokers, 0) == 0
     brokers.produce(batch("x"), acks=1)
     assert (partition.leader, partition.log.end, partition.high_watermark) == (1, 1, 0)
-    replicas.let_go(partition, 3)
+    replicas.release(partition, 3)
     assert partition.high_watermark == 1
 
 
@@ -44,7 +44,7 @@ def test_followers_copy_from_a_leader_that_an_administrator_has_elected_uncleanl
     for node_id in (2, 3):
         replicas.hold_back(partition, node_id, in_sync=False)
     brokers.produce(batch("lost"), acks=1)
-    replicas.let_go(partition, 3)
+    replicas.release(partition, 3)
     replicas.hold_back(partition, 3, in_sync=False)
     brokers.state.nodes[1].is_up = brokers.state.nodes[3].is_up = False
     for node_id in (3, 1):

@@ -20,7 +20,7 @@ from pykafka.testing.apis.coordinators import check_group, message_of
 from pykafka.testing.authorization import may, operations, require
 from pykafka.testing.call import Call, HungUpError, api
 from pykafka.testing.groups.classic import ClassicGroup, GroupState
-from pykafka.testing.groups.held import Client, Held
+from pykafka.testing.groups.pending_answer import Client, PendingAnswer
 
 #: How long an answer is waited for at most (ms): rebalances have timeouts of their own.
 _LONGEST_MS = 7 * 24 * 3600 * 1000
@@ -35,7 +35,7 @@ def client_of(call: Call) -> Client:
     return Client(call.client_id or "", "/127.0.0.1", call.version)
 
 
-def _answer_of(call: Call, held: Held[A]) -> A:
+def _answer_of(call: Call, held: PendingAnswer[A]) -> A:
     while held.answer is None:
         if not call.wait(lambda: held.is_answered, _LONGEST_MS, held):
             raise HungUpError

@@ -18,9 +18,9 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.consumer_protocol import ConsumerProtocolSubscription
+from pykafka.testing.deadline import Deadline
 from pykafka.testing.groups.classic_member import ClassicMember, common_protocols, elected_protocol, protocols_of
-from pykafka.testing.groups.deadline import Deadline
-from pykafka.testing.groups.held import Client, Held
+from pykafka.testing.groups.pending_answer import Client, PendingAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,7 +77,7 @@ class ClassicGroup:
         self._pending_sync: set[str] = set()
         self._rebalance = Deadline(waiters, self._complete_join)
         self._sync_timeout = Deadline(waiters, self._expire_pending_syncs)
-        # The first rebalance of an empty group: how long it may still be put off (ms), and whether somebody came.
+        # The first rebalance of an empty group: how long it may still be extended (ms), and whether somebody came.
         self._is_initial = False
         self._delay_left_ms = 0
         self._has_new_member = False
@@ -128,7 +128,7 @@ class ClassicGroup:
 
     # -- JoinGroup --
 
-    def join(self, request: wire.JoinGroupRequest, client: Client) -> Held[wire.JoinGroupResponse]:
+    def join(self, request: wire.JoinGroupRequest, client: Client) -> PendingAnswer[wire.JoinGroupResponse]:
         """Take a member in, or let one take part in a rebalance; the answer may come later."""
         self._check_size(request.member_id)
         self._check_protocols(request)
@@ -140,10 +140,10 @@ class ClassicGroup:
             return self._replace_static(member_id, request, client)
         if instance_id is None and client.version >= 4:
             self._pending[member_id] = pending = Deadline(self._waiters, lambda: self._expire_pending(member_id))
-            pending.put_off(request.session_timeout_ms)
+            pending.extend(request.session_timeout_ms)
             refused = wire.JoinGroupResponse(error_code=MemberIdRequired.ERROR_CODE, protocol_name=None)
             refused.member_id = member_id
-            return Held(self._waiters, refused)
+            return PendingAnswer(self._waiters, refused)
         return self._add(member_id, request, client)
 
     def _check_size(self, member_id: str) -> None:
@@ -163,7 +163,7 @@ class ClassicGroup:
         if not fits:
             raise InconsistentGroupProtocol(f"group {self.name} has no protocol that all members offer")
 
-    def _join_known(self, request: wire.JoinGroupRequest, client: Client) -> Held[wire.JoinGroupResponse]:
+    def _join_known(self, request: wire.JoinGroupRequest, client: Client) -> PendingAnswer[wire.JoinGroupResponse]:
         member_id = request.member_id
         if member_id in self._pending:
             if request.group_instance_id in self.static_members:
@@ -176,12 +176,14 @@ class ClassicGroup:
             member.update(request)
             member.keep()
             lists = is_leader and self.state is GroupState.COMPLETING
-            return Held(self._waiters, self._joined(member, lists=lists))
+            return PendingAnswer(self._waiters, self._joined(member, lists=lists))
         if self.state is GroupState.EMPTY:
             raise UnknownMemberId(f"group {self.name} has no members")
         return self._rejoin(member, request)
 
-    def _add(self, member_id: str, request: wire.JoinGroupRequest, client: Client) -> Held[wire.JoinGroupResponse]:
+    def _add(
+        self, member_id: str, request: wire.JoinGroupRequest, client: Client
+    ) -> PendingAnswer[wire.JoinGroupResponse]:
         session = Deadline(self._waiters, lambda: self._expire(member_id))
         member = ClassicMember(member_id, client, request, session)
         member.is_new = True
@@ -195,8 +197,8 @@ class ClassicGroup:
         if self.leader is None:
             self.leader = member_id
         self._forget_pending(member_id)
-        member.joining = held = Held[wire.JoinGroupResponse](self._waiters)
-        session.put_off(self._settings.new_member_join_timeout_ms)
+        member.joining = held = PendingAnswer[wire.JoinGroupResponse](self._waiters)
+        session.extend(self._settings.new_member_join_timeout_ms)
         self._rebalance_or_complete()
         return held
 
@@ -210,16 +212,16 @@ class ClassicGroup:
         self.leader = self.leader or member_id
         member.keep()
 
-    def _rejoin(self, member: ClassicMember, request: wire.JoinGroupRequest) -> Held[wire.JoinGroupResponse]:
+    def _rejoin(self, member: ClassicMember, request: wire.JoinGroupRequest) -> PendingAnswer[wire.JoinGroupResponse]:
         member.update(request)
         self._answer_join(member, UnknownMemberId.ERROR_CODE)  # a request of the same member that still waits
-        member.joining = held = Held[wire.JoinGroupResponse](self._waiters)
+        member.joining = held = PendingAnswer[wire.JoinGroupResponse](self._waiters)
         self._rebalance_or_complete()
         return held
 
     def _replace_static(
         self, member_id: str, request: wire.JoinGroupRequest, client: Client
-    ) -> Held[wire.JoinGroupResponse]:
+    ) -> PendingAnswer[wire.JoinGroupResponse]:
         instance_id = str(request.group_instance_id)
         old = self.members.pop(self.static_members[instance_id])
         old.session.cancel()
@@ -237,8 +239,8 @@ class ClassicGroup:
             self.leader = member_id
         member.keep()
         if self.state is GroupState.STABLE and elected_protocol(self.members.values()) == self.protocol:
-            return Held(self._waiters, self._returned(member, str(was_leader), client.version))
-        member.joining = held = Held[wire.JoinGroupResponse](self._waiters)
+            return PendingAnswer(self._waiters, self._returned(member, str(was_leader), client.version))
+        member.joining = held = PendingAnswer[wire.JoinGroupResponse](self._waiters)
         self._rebalance_or_complete()
         return held
 
@@ -309,13 +311,13 @@ class ClassicGroup:
         self._is_initial = self.state is GroupState.EMPTY
         self.state = GroupState.PREPARING
         if not self._is_initial:
-            self._rebalance.put_off(self._rebalance_timeout_ms())
+            self._rebalance.extend(self._rebalance_timeout_ms())
             self._complete_if_all_joined()
             return
         delay = self._settings.initial_rebalance_delay_ms
         self._delay_left_ms = max(self._rebalance_timeout_ms() - delay, 0)
         self._has_new_member = False
-        self._rebalance.put_off(delay)
+        self._rebalance.extend(delay)
 
     def _rebalance_timeout_ms(self) -> int:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
@@ -331,14 +333,14 @@ class ClassicGroup:
             self._has_new_member = False
             delay = min(self._settings.initial_rebalance_delay_ms, self._delay_left_ms)
             self._delay_left_ms -= delay
-            self._rebalance.put_off(delay)
+            self._rebalance.extend(delay)
             return
         self._rebalance.cancel()
         for member in list(self.members.values()):
             if member.joining is None and member.instance_id is None:
                 self._remove(member)
         if self.members and not self._elect_leader():
-            self._rebalance.put_off(self._rebalance_timeout_ms())  # all that are left are static, and away
+            self._rebalance.extend(self._rebalance_timeout_ms())  # all that are left are static, and away
             return
         self._is_initial = False
         self.generation += 1
@@ -365,7 +367,7 @@ class ClassicGroup:
                 member.keep()
                 member.joining.set(self._joined(member, lists=member.member_id == self.leader))
                 member.joining = None
-        self._sync_timeout.put_off(self._rebalance_timeout_ms())
+        self._sync_timeout.extend(self._rebalance_timeout_ms())
 
     def _become_empty(self) -> None:
         self.state = GroupState.EMPTY
@@ -393,7 +395,7 @@ class ClassicGroup:
             raise IllegalGeneration(f"group {self.name} is in generation {self.generation}, not {generation}")
         return member
 
-    def sync(self, request: wire.SyncGroupRequest) -> Held[wire.SyncGroupResponse]:
+    def sync(self, request: wire.SyncGroupRequest) -> PendingAnswer[wire.SyncGroupResponse]:
         """Answer with the member's assignment, as soon as the leader has sent it."""
         member = self._current(request.member_id, request.group_instance_id, request.generation_id)
         for asked, own in ((request.protocol_type, self.protocol_type), (request.protocol_name, self.protocol)):
@@ -403,7 +405,7 @@ class ClassicGroup:
             raise RebalanceInProgress(f"group {self.name} rebalances")
         self._answer_sync(member, UnknownMemberId.ERROR_CODE)
         self._pending_sync.discard(member.member_id)
-        member.syncing = held = Held[wire.SyncGroupResponse](self._waiters)
+        member.syncing = held = PendingAnswer[wire.SyncGroupResponse](self._waiters)
         member.keep()
         if self.state is GroupState.STABLE:
             self._answer_sync(member, 0)

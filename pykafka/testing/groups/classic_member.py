@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.testing.groups.deadline import Deadline
-    from pykafka.testing.groups.held import Client, Held
+    from pykafka.testing.deadline import Deadline
+    from pykafka.testing.groups.pending_answer import Client, PendingAnswer
 
 #: What a member offers: names of protocols and its metadata for each, the one that it prefers first.
 Protocols = list[tuple[str, bytes]]
@@ -34,8 +34,8 @@ class ClassicMember:
         #: Whether it has not taken part in a rebalance yet.
         self.is_new = False
         #: Its JoinGroup or SyncGroup, if that waits.
-        self.joining: Held[wire.JoinGroupResponse] | None = None
-        self.syncing: Held[wire.SyncGroupResponse] | None = None
+        self.joining: PendingAnswer[wire.JoinGroupResponse] | None = None
+        self.syncing: PendingAnswer[wire.SyncGroupResponse] | None = None
         self.update(request)
 
     def update(self, request: wire.JoinGroupRequest) -> None:
@@ -53,7 +53,7 @@ class ClassicMember:
 
     def keep(self) -> None:
         """Note a sign of life."""
-        self.session.put_off(self.session_timeout_ms)
+        self.session.extend(self.session_timeout_ms)
 
     @property
     def is_kept(self) -> bool:

@@ -21,9 +21,9 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment
+from pykafka.testing.deadline import Deadline
 from pykafka.testing.groups.consumer_member import AWAY, ConsumerMember, Key, MemberState
-from pykafka.testing.groups.deadline import Deadline
-from pykafka.testing.groups.held import Client
+from pykafka.testing.groups.pending_answer import Client
 from pykafka.testing.groups.targets import ASSIGNORS, preferred_assignor, target_assignment
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class ConsumerGroup:
     def keep(self, member: ConsumerMember) -> None:
         """Note a sign of life."""
         timeout_ms = None if member.classic is None else member.classic.session_timeout_ms
-        member.session.put_off(timeout_ms or self._settings.of_group(self.name, "consumer.session.timeout.ms"))
+        member.session.extend(timeout_ms or self._settings.of_group(self.name, "consumer.session.timeout.ms"))
 
     # -- assignment --
 
@@ -296,7 +296,7 @@ class ConsumerGroup:
         if member.state is not MemberState.UNREVOKED:
             member.rebalance.cancel()
         elif was is not MemberState.UNREVOKED:
-            member.rebalance.put_off(member.rebalance_timeout_ms)
+            member.rebalance.extend(member.rebalance_timeout_ms)
 
     def of_others(self, member: ConsumerMember) -> set[Key]:
         """Return the partitions that other members hold."""

@@ -11,8 +11,8 @@ from pykafka.protocol import wire
 from pykafka.testing.groups.subscriptions import Pattern
 
 if TYPE_CHECKING:
-    from pykafka.testing.groups.deadline import Deadline
-    from pykafka.testing.groups.held import Client
+    from pykafka.testing.deadline import Deadline
+    from pykafka.testing.groups.pending_answer import Client
 
 #: Topic id and number of a partition.
 Key = tuple[UUID, int]

@@ -17,14 +17,14 @@ from pykafka.protocol import wire
 from pykafka.testing.groups import migration
 from pykafka.testing.groups.classic import ClassicGroup
 from pykafka.testing.groups.consumer_group import ConsumerGroup
-from pykafka.testing.groups.held import Client, Held
+from pykafka.testing.groups.pending_answer import Client, PendingAnswer
 from pykafka.testing.groups.settings import GroupSettings
 from pykafka.testing.groups.share_group import ShareGroup
 from pykafka.testing.groups.share_partitions import SharePartitions
 
 if TYPE_CHECKING:
+    from pykafka.testing.deadline import Deadline
     from pykafka.testing.groups.commit import Commit
-    from pykafka.testing.groups.deadline import Deadline
     from pykafka.testing.offsets import Offsets
     from pykafka.testing.topics import Topic
     from pykafka.testing.waiters import Waiters
@@ -136,7 +136,7 @@ class Groups:
 
     # -- members of the classic protocol, in groups of both --
 
-    def join(self, request: wire.JoinGroupRequest, client: Client) -> Held[wire.JoinGroupResponse]:
+    def join(self, request: wire.JoinGroupRequest, client: Client) -> PendingAnswer[wire.JoinGroupResponse]:
         """Take a member in, or let one take part in a rebalance."""
         group = self._groups.get(request.group_id)
         if isinstance(group, ClassicGroup):
@@ -151,7 +151,7 @@ class Groups:
             raise UnknownMemberId(f"there is no group {request.group_id}")
         return self._new_classic(request.group_id).join(request, client)
 
-    def sync(self, request: wire.SyncGroupRequest) -> Held[wire.SyncGroupResponse]:
+    def sync(self, request: wire.SyncGroupRequest) -> PendingAnswer[wire.SyncGroupResponse]:
         """Answer with a member's assignment."""
         return self._for_classic(request.group_id).sync(request)
 

@@ -20,7 +20,7 @@ from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, Consu
 from pykafka.testing.groups.classic import ClassicGroup, GroupState
 from pykafka.testing.groups.consumer_group import ConsumerGroup
 from pykafka.testing.groups.consumer_member import ConsumerMember, MemberState
-from pykafka.testing.groups.held import Client, Held
+from pykafka.testing.groups.pending_answer import Client, PendingAnswer
 
 if TYPE_CHECKING:
     from pykafka.testing.groups.settings import GroupSettings
@@ -39,7 +39,7 @@ class ClassicMembers:
         self._group = group
         self._new_id = new_id
 
-    def join(self, request: wire.JoinGroupRequest, client: Client) -> Held[wire.JoinGroupResponse]:
+    def join(self, request: wire.JoinGroupRequest, client: Client) -> PendingAnswer[wire.JoinGroupResponse]:
         """Take a member in, or give it its new generation: the epoch."""
         group = self._group
         subscription = self._subscription(request)
@@ -49,7 +49,7 @@ class ClassicMembers:
             if instance_id is None and client.version >= 4:
                 refused = wire.JoinGroupResponse(error_code=MemberIdRequired.ERROR_CODE, protocol_name=None)
                 refused.member_id = member_id
-                return Held(group.waiters, refused)
+                return PendingAnswer(group.waiters, refused)
         is_new, member = self._member(request, member_id, client)
         changed = take_classic(member, request, subscription)
         if is_new:
@@ -57,7 +57,7 @@ class ClassicMembers:
         group.refresh(bumps=is_new or changed)
         group.reconcile(member, group.keys_of_names(subscription.owned_partitions))
         group.keep(member)
-        member.rebalance.put_off(member.rebalance_timeout_ms)
+        member.rebalance.extend(member.rebalance_timeout_ms)
         answer = wire.JoinGroupResponse(
             generation_id=member.epoch,
             protocol_type=_CONSUMER,
@@ -65,7 +65,7 @@ class ClassicMembers:
             leader="",
             member_id=member_id,
         )
-        return Held(group.waiters, answer)
+        return PendingAnswer(group.waiters, answer)
 
     def _subscription(self, request: wire.JoinGroupRequest) -> ConsumerProtocolSubscription:
         """Return what a member reads.
@@ -111,7 +111,7 @@ class ClassicMembers:
             )
         return member
 
-    def sync(self, request: wire.SyncGroupRequest) -> Held[wire.SyncGroupResponse]:
+    def sync(self, request: wire.SyncGroupRequest) -> PendingAnswer[wire.SyncGroupResponse]:
         """Answer with what the member may read."""
         group = self._group
         member = self._current(request.member_id, request.group_instance_id, request.generation_id)
@@ -127,7 +127,7 @@ class ClassicMembers:
         answer = wire.SyncGroupResponse(
             protocol_type=_CONSUMER, protocol_name=offered.name, assignment=group.assignment_of(member)
         )
-        return Held(group.waiters, answer)
+        return PendingAnswer(group.waiters, answer)
 
     def heartbeat(self, request: wire.HeartbeatRequest) -> None:
         """Note a member's sign of life.
@@ -146,7 +146,7 @@ class ClassicMembers:
 
     def _to_join_again(self, member: ConsumerMember) -> RebalanceInProgress:
         if member.rebalance.due_ms is None:
-            member.rebalance.put_off(member.rebalance_timeout_ms)
+            member.rebalance.extend(member.rebalance_timeout_ms)
         return RebalanceInProgress(f"group {self._group.name} rebalances")
 
     def leave(self, member_id: str, instance_id: str | None) -> None:

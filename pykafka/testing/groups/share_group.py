@@ -14,13 +14,13 @@ from pykafka.exceptions import (
     UnknownMemberId,
 )
 from pykafka.protocol import wire
+from pykafka.testing.deadline import Deadline
 from pykafka.testing.groups.consumer_group import by_topic
-from pykafka.testing.groups.deadline import Deadline
 
 if TYPE_CHECKING:
     from pykafka.testing.groups.commit import Commit
     from pykafka.testing.groups.consumer_member import Key
-    from pykafka.testing.groups.held import Client
+    from pykafka.testing.groups.pending_answer import Client
     from pykafka.testing.topics import Topic
     from pykafka.testing.waiters import Waiters
 
@@ -145,7 +145,7 @@ class ShareGroup:
         is_new = member.member_id not in self.members
         self.members[member.member_id] = member
         self._refresh(bumps=is_new or member.topics != before)
-        member.session.put_off(int(self.setting("share.session.timeout.ms")))
+        member.session.extend(int(self.setting("share.session.timeout.ms")))
         answer = _Answer(
             member_id=member.member_id,
             member_epoch=self.epoch,

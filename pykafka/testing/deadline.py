@@ -1,4 +1,4 @@
-"""`Deadline`: a time that is put off again and again, with one timer."""
+"""`Deadline`: a time that is extended again and again, with one timer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Deadline:
-    """Calls a function when nothing has put it off for long enough. The timer looks how long ago that was, and waits on.
+    """Calls a function when nothing has extended it for long enough. The timer looks how long ago that was, and waits on.
 
     :param waiters: of the cluster
     :param on_expired: called with the lock held
@@ -26,7 +26,7 @@ class Deadline:
         #: When it is due (ms since 1970); None: it does not run.
         self.due_ms: int | None = None
 
-    def put_off(self, timeout_ms: int) -> None:
+    def extend(self, timeout_ms: int) -> None:
         """Begin, or begin again.
 
         :param timeout_ms: until it is due, from now on (ms)
@@ -49,7 +49,7 @@ class Deadline:
     def renew(self) -> None:
         """Begin again with the whole timeout, if it runs."""
         if self.due_ms is not None:
-            self.put_off(self._timeout_ms)
+            self.extend(self._timeout_ms)
 
     def resume(self) -> None:
         """Go on after `suspend`: what was due meanwhile is due now."""
@@ -57,7 +57,7 @@ class Deadline:
             self._look()
 
     def cancel(self) -> None:
-        """Stop it; `put_off` begins anew."""
+        """Stop it; `extend` begins anew."""
         self.due_ms = None
         self.suspend()
 

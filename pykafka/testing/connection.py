@@ -1,4 +1,4 @@
-"""`Peer`: one connection of a client to a fake broker, with the worker that answers its requests in their order."""
+"""`Connection`: one connection of a client to a fake broker, with the worker that answers its requests in their order."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _REQUEST_MAX = 100 * 1024 * 1024
 _API_VERSIONS = wire.ApiVersionsRequest.api_key
 
 
-class Peer:
+class Connection:
     """One connection. Its worker calls `serve`.
 
     :param state: of the cluster
@@ -68,7 +68,7 @@ class Peer:
         self._late: deque[tuple[int, list[bytes | memoryview]]] = deque()
 
     def __repr__(self) -> str:
-        return f"<Peer of {self.node} {'closed' if self.session.is_closed else 'open'}>"
+        return f"<Connection of {self.node} {'closed' if self.session.is_closed else 'open'}>"
 
     def serve(self) -> None:
         """Answer requests until the client leaves or the connection is cut."""

@@ -1,4 +1,4 @@
-"""`Held`: an answer that a group gives later, and `Client`: who asks."""
+"""`PendingAnswer`: an answer that a group gives later, and `Client`: who asks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Client(NamedTuple):
     version: int
 
 
-class Held(Generic[A]):
+class PendingAnswer(Generic[A]):
     """A place for an answer. It is a key of `Waiters`.
 
     :param waiters: of the cluster
