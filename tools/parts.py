@@ -223,8 +223,12 @@ SEEING_IN = [
     *(f"tests/embedded/{name}" for name in ("health", "metrics", "otel", "prometheus", "telemetry")),
     "tests/docs",
 ]
+#: The fake cluster, and what is tried on it.
+FAKE = [f"tests/{name}" for name in ("testing", "conformance", "mutations")]
 #: Tests without a broker, or with an embedded one: some seconds each.
-QUICK = [f"tests/{name}" for name in ("unit", "embedded", "property", "contract", "regressions")]
+QUICK = [
+    f"tests/{name}" for name in ("unit", "embedded", "testing", "conformance", "property", "contract", "regressions")
+]
 #: Where a release of Python may make a difference: all of those, the core on a real broker, a job of Spark.
 OTHER_PYTHON = [*QUICK, *CORE[:-2], "tests/spark/test_batch_read.py", "-m", "not slow and not matrix"]
 #: The same for a release that confluent-kafka has no wheels for yet: tests of the embedded cluster have clients of librdkafka.
@@ -290,6 +294,8 @@ SAME = [
     "tests/unit/prometheus",
     "tests/unit/telemetry",
     # the embedded cluster itself, seen by another client; command lines; logging
+    "tests/testing",
+    "tests/conformance",
     "tests/embedded/cli",
     "tests/embedded/metadata",
     *(f"tests/embedded/test_{name}.py" for name in ("embedded", "loglimit")),
@@ -355,27 +361,11 @@ if shutil.which("prometheus") is None and shutil.which("apt-get") is None:
 if shutil.which("krb5-config") is None:
     UNLISTED["kerberos-package"] = "needs Kerberos' headers with krb5-config (libkrb5-dev, krb5-devel)"
 
-#: What `make test` runs, two at a time: those that compute beside those that wait, the short ones last.
+#: What `make test` runs, three at a time, as most of them wait: the long ones first.
 TEST = {
-    "spark-programs": Part(
-        "4.3.1", ["tests/examples", *without([FIRST_WEEK]), *SPARK_PROGRAMS, "-m", "not matrix"], 4.8
-    ),
     "kafka": Part(
         "4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, *PROOFS, *TODAY]), "-m", "not matrix"], 6.5
     ),
-    "today": Part("4.3.1", [*TODAY, "-m", "not matrix"], 5.7),
-    # Whatever no other part has.
-    "quick": Part(
-        "4.3.1",
-        ["tests", *without(["tests/spark", "tests/examples", INTEGRATION, *PROMISES, *EMBEDDED]), "-m", "not matrix"],
-        7.1,
-    ),
-    "access": Part("4.3.1", [*ACCESS, "-m", "not matrix"], 7.1),
-    "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 3),
-    "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 3),
-    "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 8),
-    "embedded": Part("4.3.1", ["tests/embedded", *without(SEEING_IN), "-m", "not matrix"], 6.5),
-    "seeing-in": Part("4.3.1", [*SEEING_IN, "-m", "not matrix"], 4.9),
     "pure": Part(
         "4.3.1",
         # pytest ignores nothing that is named itself
@@ -383,6 +373,28 @@ TEST = {
         7.2,
         pure=True,
     ),
+    "embedded": Part("4.3.1", ["tests/embedded", *without(SEEING_IN), "-m", "not matrix"], 6.5),
+    "spark-programs": Part(
+        "4.3.1", ["tests/examples", *without([FIRST_WEEK]), *SPARK_PROGRAMS, "-m", "not matrix"], 4.8
+    ),
+    # Whatever no other part has.
+    "quick": Part(
+        "4.3.1",
+        [
+            "tests",
+            *without(["tests/spark", "tests/examples", INTEGRATION, *PROMISES, *EMBEDDED, *FAKE]),
+            "-m",
+            "not matrix",
+        ],
+        7.1,
+    ),
+    "access": Part("4.3.1", [*ACCESS, "-m", "not matrix"], 7.1),
+    "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 8),
+    "today": Part("4.3.1", [*TODAY, "-m", "not matrix"], 5.7),
+    "seeing-in": Part("4.3.1", [*SEEING_IN, "-m", "not matrix"], 4.9),
+    "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 3),
+    "fake": Part("4.3.1", [*FAKE, "-m", "not matrix"], 4),
+    "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 3),
     "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 3.7),
     "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 3.5, ".venvs/spark42"),
     "promises": Part("4.3.1", [*PROMISES, FIRST_WEEK, "-m", "not matrix"], 3.3),

@@ -32,6 +32,13 @@ class Where(TypedDict, total=False):
     host: str
 
 
+def _operation(name: AclOperation | str) -> AclOperation:
+    try:
+        return AclOperation[name.upper()] if isinstance(name, str) else name
+    except KeyError:
+        raise ValueError(f"there is no operation {name!r}: {', '.join(one.name for one in AclOperation)}") from None
+
+
 class SecurityControls(Controls):
     """Logins, ACLs and quotas: a part of `FakeCluster`."""
 
@@ -74,6 +81,7 @@ class SecurityControls(Controls):
         :param where: topic, group, transactional_id: a name, or "*" for all; without any of them: the cluster. prefixed: all
             names that begin so are meant. host: the address of the client; "*" is any
         :raises FakeClusterError: the cluster has no authorizer
+        :raises ValueError: there is no such operation or kind of resource
         """
         self._add_acls(Permission.ALLOW, user, operations, where)
 
@@ -102,6 +110,11 @@ class SecurityControls(Controls):
     def _add_acls(
         self, permission: Permission, user: str, operations: tuple[AclOperation | str, ...], where: Where
     ) -> None:
+        for key, value in where.items():
+            if key not in Where.__annotations__:
+                raise ValueError(f"ACLs are about {', '.join(Where.__annotations__)}; not {key!r}")
+            if not isinstance(value, bool if key == "prefixed" else str):
+                raise ValueError(f"{key} is {value!r}: {'true or false' if key == 'prefixed' else 'a text'}")
         names = {
             ResourceType.TOPIC: where.get("topic"),
             ResourceType.GROUP: where.get("group"),
@@ -113,7 +126,7 @@ class SecurityControls(Controls):
             if state.authorizer is None:
                 raise FakeClusterError("the cluster has no authorizer: start it with authorizer=True")
             for operation in operations or (AclOperation.ALL,):
-                known = AclOperation[operation.upper()] if isinstance(operation, str) else operation
+                known = _operation(operation)
                 for kind, name in chosen.items():
                     host = where.get("host", "*")
                     state.authorizer.acls[

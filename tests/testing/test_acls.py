@@ -147,6 +147,15 @@ def test_a_denied_message_without_acknowledgement_ends_the_connection() -> None:
         assert connection.is_cut()
 
 
+def test_what_no_acl_can_be_about_is_refused_by_name(cluster: FakeCluster) -> None:
+    with pytest.raises(ValueError, match="topic, group, .*not 'topics'"):
+        cluster.allow("alice", "READ", topics="t")  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="no operation 'REED': .*READ"):
+        cluster.deny("alice", "REED", topic="t")
+    with pytest.raises(ValueError, match="topic is 5"):
+        cluster.allow("alice", "READ", topic=5)  # type: ignore[arg-type]
+
+
 def test_a_cluster_without_authorizer() -> None:
     with FakeCluster(brokers=1) as cluster, KafkaClient(cluster.hosts) as client:
         with pytest.raises(SecurityDisabled):

@@ -330,10 +330,8 @@ def test_a_part_chooses_the_protocol_of_members(
 
 def test_every_part_is_short() -> None:
     assert [name for name, part in PARTS.items() if part.minutes > 8] == []
-    # Two at a time: with lint and set-up, CI takes 41 minutes at most. One minute more than before programs run under PyKafka
-    # 2.8.0 as well as under ours (promises), and two for health, metrics, traces and the pages (seeing-in): .ci/run ends what
-    # still runs after 70.
-    assert sum(part.minutes for part in TEST.values()) / 2 <= 39
+    # Three at a time: .ci/run ends what still runs after 70 minutes.
+    assert sum(part.minutes for part in TEST.values()) / 3 <= 45
     assert not set(TEST) & set(MATRIX)
 
 
