@@ -39,8 +39,11 @@ class RefusalError(KafkaException):
     """Raised when a request is refused, with the status of HTTP and a sentence."""
 
     def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
+        super().__init__(status, text)
         self.status = status
+
+    def __str__(self) -> str:
+        return str(self.args[1])
 
 
 class ControlPort:

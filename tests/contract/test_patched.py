@@ -20,7 +20,7 @@ ORDERS = {
 RUN = """
 {patch}
 import sys, pytest
-sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist",
+sys.exit(pytest.main(["-q", "-W", "ignore:Module already imported", "-p", "no:cacheprovider", "-p", "no:xdist",
                       "-k", "not gevent and not members and not asyncio and not uvloop and not virtual",
                       "--timeout-method=signal", "--ignore=tests/contract/test_patched.py", "tests/contract"]))
 """

@@ -1,5 +1,5 @@
 """Fixtures that unit tests share with those of the contract."""
 
-from tests.contract.conftest import peers, pems
+from tests.contract.conftest import peers, pems, real_peers
 
-__all__ = ["peers", "pems"]
+__all__ = ["peers", "pems", "real_peers"]

@@ -82,7 +82,16 @@ ARGUMENTS: dict[str, Any] = {
     **{"message": "what the client reads", "records": ((0, "is too old"),)},
     **{"text": "what happened", "reason": "is refused", "what": "the key", "source": "pipeline.toml", "part": "key"},
     **{"key": "sasl.login.callback.handler.class", "similar": "topics", "topic": "t", "partition": 1},
-    **{"offset": 7, "earliest": 3, "latest": 9, "divergent_offset": 5, "attempts": 2, "count": 3, "code": 999},
+    **{
+        "offset": 7,
+        "earliest": 3,
+        "latest": 9,
+        "divergent_offset": 5,
+        "attempts": 2,
+        "count": 3,
+        "code": 999,
+        "status": 404,
+    },
     **{"value": b"v", "partition_key": b"k", "mechanisms": ["PLAIN"], "path": ["topics", "name"]},
     **{
         "codec": "zstd",
