@@ -163,6 +163,7 @@ class Member(Reading):
         self, world: World, name: str, topic: str, group: str, committed: bool, restarts: float = 0.0, **options: Any
     ) -> None:
         super().__init__(world, name, topic, committed)
+        self.poll_ms += world.socket_ms  # a commit may take that longer
         self.group = group
         self.restarts = restarts
         self.options |= {
@@ -214,7 +215,7 @@ class Member(Reading):
         """Commit behind all that it was given."""
         history = self.world.history
         places = tuple(Place(key.topic, key.partition, offset) for key, offset in sorted(self.positions.items()))
-        begun = history.invoke(self.name, Commit(self.group, places), CALL_MS)
+        begun = history.invoke(self.name, Commit(self.group, places), CALL_MS + self.world.socket_ms)
         try:
             consumer.commit({TopicPartition(*place[:2]): place.offset for place in places}, timeout=CALL_MS / 1000)
         except KafkaException as error:

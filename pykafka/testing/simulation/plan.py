@@ -13,11 +13,12 @@ from pykafka.testing.virtual import NetworkFaults
 
 Undo = Callable[[], object]
 
-#: Errors that pass by themselves, and APIs that may answer with them.
+#: Errors, and APIs that may answer with them. All but INVALID_RECORD are retriable.
 ERRORS: tuple[tuple[str, str], ...] = (
     ("Produce", "NOT_LEADER_OR_FOLLOWER"),
     ("Produce", "NOT_ENOUGH_REPLICAS"),
     ("Produce", "REQUEST_TIMED_OUT"),
+    ("Produce", "INVALID_RECORD"),
     ("Fetch", "NOT_LEADER_OR_FOLLOWER"),
     ("Fetch", "FENCED_LEADER_EPOCH"),
     ("Fetch", "UNKNOWN_LEADER_EPOCH"),
