@@ -160,8 +160,9 @@ class Simulation:
                     {"protocol": "classic", "assignor": "cooperative-sticky"},
                 )
             )
+            habits = {"deaths": random.choice((0, 0, 2)), "auto_commit": random.random() < 0.4}
             for number in range(random.randint(1, 3)):
-                readers.append(Member(world, f"m{number}", ORDERS, "readers", committed, restarts, **member))
+                readers.append(Member(world, f"m{number}", ORDERS, "readers", committed, restarts, **habits, **member))
         if self.handles:
             writers.append(Producing(world, "p2", SOURCE, random.randint(5, 20), lasts_ms))
             for number in range(random.randint(1, 2)):
