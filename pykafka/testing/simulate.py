@@ -153,14 +153,14 @@ class Simulation:
         readers: list[Any] = [Reading(world, "c1", ORDERS, random.random() < 0.5, random.choice((0.0, 0.05)))]
         if random.random() < 0.6:
             restarts, committed = random.choice((0.0, 0.05)), random.random() < 0.5
-            member = random.choice(
+            member: dict[str, Any] = random.choice(
                 (
                     {"protocol": "consumer" if self.release == "4.4" else "auto"},
                     {"protocol": "classic", "assignor": "range"},
                     {"protocol": "classic", "assignor": "cooperative-sticky"},
                 )
             )
-            habits = {"deaths": random.choice((0, 0, 2)), "auto_commit": random.random() < 0.4}
+            habits: dict[str, Any] = {"deaths": random.choice((0, 0, 2)), "auto_commit": random.random() < 0.4}
             for number in range(random.randint(1, 3)):
                 readers.append(Member(world, f"m{number}", ORDERS, "readers", committed, restarts, **habits, **member))
         if self.handles:

@@ -28,8 +28,8 @@ from pykafka.testing.simulation.world import CALL_MS, World
 BLOCK_MS = 3_000
 #: How long a transaction may be open (ms).
 TRANSACTION_MS = 20_000
-#: The pause between records of a burst (s): longer than a batch lingers.
-BURST_S = 0.003
+#: The pause between records of a burst (s): shorter than an answer takes. Nothing lingers there, so each has its own batch.
+BURST_S = 0.0003
 _COMMITS = 20
 
 
@@ -65,6 +65,8 @@ class Producing:
             "delivery_timeout_ms": world.delivery_ms,
             "max_block_ms": BLOCK_MS,
         }
+        if bursts:
+            self.options["linger_ms"] = 0
         self.options |= {"retry_backoff_ms": 50, "retry_backoff_max_ms": 400, **options}
         self.random = world.random(name)
         self.bursts = bursts
