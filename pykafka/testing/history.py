@@ -66,11 +66,13 @@ class OpenProducer(Action):
 
     :param idempotent: each send is stored once, in order
     :param durable: an acknowledged record survives (acks=all)
+    :param ordered: acknowledged sends to a partition are stored in order, even if some are stored twice
     """
 
     name = "producer"
     idempotent: bool = True
     durable: bool = True
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

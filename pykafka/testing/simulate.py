@@ -21,6 +21,7 @@ from pykafka.testing.history import Drained, Fault, History, Left, OpenTopic, Op
 from pykafka.testing.simulation.consumers import HEARTBEAT_MS, SESSION_MS, Handling, Member, Reading
 from pykafka.testing.simulation.plan import Injector, PlannedFault, Targets, draw
 from pykafka.testing.simulation.producers import Producing, Transacting
+from pykafka.testing.simulation.transforming import Transforming
 from pykafka.testing.simulation.world import World
 from pykafka.testing.sometimes import Sometimes
 from pykafka.testing.virtual import Network, Scheduler, SchedulerError, VirtualHandler
@@ -144,25 +145,29 @@ class Simulation:
         """Return the programs that write, and those that read."""
         random, lasts_ms = Random(self._choices), self.lasts_ms
         options = random.choice(({}, {}, {"enable_idempotence": False}, {"acks": 1}))
-        writers: list[Any] = [Producing(world, "p1", ORDERS, random.randint(5, 40), lasts_ms, **options)]
+        writers: list[Any] = [
+            Producing(world, "p1", ORDERS, random.randint(5, 40), lasts_ms, random.choice((0.0, 0.8)), **options)
+        ]
         if random.random() < 0.6:
             writers.append(Transacting(world, "t1", ORDERS, random.randint(5, 40), lasts_ms))
         readers: list[Any] = [Reading(world, "c1", ORDERS, random.random() < 0.5, random.choice((0.0, 0.05)))]
         if random.random() < 0.6:
             restarts, committed = random.choice((0.0, 0.05)), random.random() < 0.5
-            member = random.choice(
+            member: dict[str, Any] = random.choice(
                 (
                     {"protocol": "consumer" if self.release == "4.4" else "auto"},
                     {"protocol": "classic", "assignor": "range"},
                     {"protocol": "classic", "assignor": "cooperative-sticky"},
                 )
             )
+            habits: dict[str, Any] = {"deaths": random.choice((0, 0, 2)), "auto_commit": random.random() < 0.4}
             for number in range(random.randint(1, 3)):
-                readers.append(Member(world, f"m{number}", ORDERS, "readers", committed, restarts, **member))
+                readers.append(Member(world, f"m{number}", ORDERS, "readers", committed, restarts, **habits, **member))
         if self.handles:
             writers.append(Producing(world, "p2", SOURCE, random.randint(5, 20), lasts_ms))
             for number in range(random.randint(1, 2)):
-                readers.append(Handling(world, f"x{number + 1}", SOURCE, TARGET, "handlers"))
+                handling = Transforming if random.random() < 0.5 else Handling
+                readers.append(handling(world, f"x{number + 1}", SOURCE, TARGET, "handlers"))
             readers.append(Reading(world, "c2", TARGET, committed=True))
         if self.loses:
             writers.append(Producing(world, "p3", LOSSY, 20, lasts_ms))
@@ -215,15 +220,15 @@ class _Run:
         while not all(map(self._is_drained, self._readers)) and self._handler.now() < until:
             self._handler.sleep(_LOOK_S)
         for reader in self._readers:
-            if isinstance(reader, Handling):
-                drained = Drained((reader.target,), results_of=(reader.source,))
-            else:
-                drained = Drained((reader.topic,), reader.group if isinstance(reader, Member) else "")
-            self._world.history.note(reader.name, drained)
+            if isinstance(reader, (Handling, Transforming)):
+                continue  # who reads their results has to see all
+            results_of = (SOURCE,) if reader.topic == TARGET else ()
+            group = reader.group if isinstance(reader, Member) else ""
+            self._world.history.note(reader.name, Drained((reader.topic,), group, results_of=results_of))
 
     def _is_drained(self, reader: Any) -> bool:
         world = self._world
-        if isinstance(reader, Handling):
+        if isinstance(reader, (Handling, Transforming)):
             return world.acknowledged[reader.source] <= world.handled
         return reader.topic == LOSSY or world.acknowledged[reader.topic] <= world.seen[reader.reader]
 

@@ -9,6 +9,7 @@ from pykafka.testing.history import (
     Crash,
     Drained,
     Left,
+    OpenProducer,
     PendingAnswer,
     Place,
     Send,
@@ -173,6 +174,12 @@ def nonmonotonic_send(story: Story) -> None:
     story.send(2, 0)
 
 
+def nonmonotonic_send_without_numbers(story: Story) -> None:
+    story.note("p", OpenProducer(idempotent=False, ordered=True))
+    story.send(1, 1)
+    story.send(2, 0)
+
+
 def int_nonmonotonic_send(story: Story) -> None:
     story.begin()
     story.send(1, 1)
@@ -215,6 +222,13 @@ def missing_result(story: Story) -> None:
     story.consumer(committed=True)
     story.ok(story.invoke("p", Send("in", 1, 0)), Send("in", 1, 0, 0))
     story.note("c", Drained((TOPIC,), results_of=("in",)))
+
+
+def incomplete_commit(story: Story) -> None:
+    story.begin()
+    story.send(1, 0)
+    story.send(2, outcome="fail")
+    story.commit_transaction()
 
 
 def two_owners(story: Story) -> None:
@@ -348,12 +362,14 @@ PLANTED: list[tuple[str, Write]] = [
     ("int-poll-skip", int_poll_skip),
     ("int-nonmonotonic-poll", int_nonmonotonic_poll),
     ("nonmonotonic-send", nonmonotonic_send),
+    ("nonmonotonic-send", nonmonotonic_send_without_numbers),
     ("int-nonmonotonic-send", int_nonmonotonic_send),
     ("int-send-skip", int_send_skip),
     ("never-sent", never_sent),
     ("never-sent", read_before_it_was_sent),
     ("duplicate-result", duplicate_result),
     ("missing-result", missing_result),
+    ("incomplete-commit", incomplete_commit),
     ("two-owners", two_owners),
     ("two-owners", two_owners_by_a_kept_partition),
     ("commit-beyond", commit_beyond),

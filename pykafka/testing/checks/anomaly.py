@@ -27,6 +27,7 @@ class Kind(Enum):
     NEVER_SENT = "never-sent"
     DUPLICATE_RESULT = "duplicate-result"
     MISSING_RESULT = "missing-result"
+    INCOMPLETE_COMMIT = "incomplete-commit"
     TWO_OWNERS = "two-owners"
     COMMIT_BEYOND = "commit-beyond"
     COMMIT_AFTER_LOSS = "commit-after-loss"

@@ -32,6 +32,8 @@ class Transaction:
         self.begun = begun
         #: When the commit was called first; None: never.
         self.commit_begun: Operation | None = None
+        #: The commit that has succeeded.
+        self.committed_by: Operation | None = None
         self._is_unsure = False
         #: Whether its records are committed; None: that is not known.
         self.took_effect: bool | None = False
@@ -44,6 +46,7 @@ class Transaction:
                 self.took_effect = None
             elif operation.outcome is Outcome.OK:
                 self.took_effect = True
+                self.committed_by = operation
             elif operation.outcome is Outcome.FAIL:
                 self.took_effect = None if self._is_unsure else False
             else:

@@ -114,7 +114,7 @@ def _two_sends(facts: Facts, process: str, key: TopicPartition, earlier: Sent, l
     shown = earlier.begun, earlier.shown, later.begun, later.shown
     if second < first:
         kind = Kind.INT_NONMONOTONIC_SEND if inside else Kind.NONMONOTONIC_SEND
-        ordered = earlier.producer.idempotent and later.producer.idempotent
+        ordered = all(sent.producer.idempotent or sent.producer.ordered for sent in (earlier, later))
         sentence = f"{process} sent value {later.action.value} to {key} later, but it is at {second}, before {first}"
         yield found(kind, sentence, *shown, allowed="" if ordered else "the producer was not idempotent")
     elif inside and (between := facts.logs[key].between(first + 1, second, False)) is not None:

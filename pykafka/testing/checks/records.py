@@ -23,6 +23,7 @@ def check_records(facts: Facts) -> Iterator[Anomaly]:
         yield from _unseen(facts, drained)
         yield from _missing_results(facts, drained)
     yield from _duplicate_results(facts)
+    yield from _incomplete_commits(facts)
 
 
 def _named(place: Place) -> str:
@@ -206,3 +207,12 @@ def _missing_results(facts: Facts, drained: Operation) -> Iterator[Anomaly]:
         if sent.action.topic in action.results_of and value not in results and _was_there(sent, drained):
             sentence = f"value {value} of {sent.action.topic} has no result in {', '.join(action.topics)}"
             yield found(Kind.MISSING_RESULT, sentence, sent.begun, sent.shown, drained)
+
+
+def _incomplete_commits(facts: Facts) -> Iterator[Anomaly]:
+    for value, sends in facts.sends.items():
+        for sent in sends:
+            commit = sent.transaction.committed_by if sent.transaction is not None else None
+            if sent.failed and commit is not None:
+                sentence = f"{commit.process} committed a transaction whose send of value {value} had failed"
+                yield found(Kind.INCOMPLETE_COMMIT, sentence, sent.begun, sent.shown, commit)

@@ -38,6 +38,8 @@ SESSION_MS, HEARTBEAT_MS = 2_000, 300
 POLL_INTERVAL_MS, SLOW_S = 3_000, 4.0
 #: How long `close()` may take to leave a group, besides its time-out (ms).
 LEAVE_MS = 5_000
+#: How often a member commits by itself (ms); how long one handles records before it is killed (s), how likely that is.
+AUTO_COMMIT_MS, HANDLING_S, DEATH = 200, 1.0, 0.2
 #: What consumers have in common.
 OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 1_000, "fetch_max_wait_ms": 500}
 
@@ -63,6 +65,8 @@ class Reading:
             **OPTIONS,
             "isolation_level": "read_committed" if committed else "read_uncommitted",
         }
+        #: Whether its process is about to be killed.
+        self.crashes_now = False
         #: Behind the last record of each partition.
         self.positions: dict[TopicPartition, int] = {}
 
@@ -73,18 +77,30 @@ class Reading:
 
     def run(self) -> None:
         """Read until the simulation ends, by one consumer after another if one could not start."""
-        with self.world.client(self.name) as client:
-            while client is not None and not self.world.stopping.is_set():
-                self.positions.clear()
-                try:
-                    consumer = self.open(client)
-                except KafkaException:  # the call is in the history
-                    self.world.pause()
-                    continue
-                try:
-                    self.work(consumer)
-                finally:
+        while not self.world.stopping.is_set():
+            with self.world.client(self.name) as client:
+                if client is not None:
+                    self._read_by(client)
+
+    def _read_by(self, client: KafkaClient) -> None:
+        """Read until the simulation ends, or the client was killed."""
+        while not self.world.stopping.is_set():
+            self.positions.clear()
+            try:
+                consumer = self.open(client)
+            except KafkaException:  # the call is in the history
+                self.world.pause()
+                continue
+            is_dead = False
+            try:
+                self.work(consumer)
+            finally:
+                crashes, self.crashes_now = self.crashes_now, False
+                is_dead = crashes and self.world.crash(self.name, client, consumer)
+                if not is_dead:
                     self.close(consumer)
+            if is_dead:
+                return
 
     def close(self, consumer: Any) -> None:
         """Close a consumer."""
@@ -120,6 +136,10 @@ class Reading:
         self.world.history.note(self.name, Seek(place))
         consumer.seek(key, place.offset)
 
+    def dies(self) -> bool:
+        """Return whether the process is killed before it has handled what it has just got."""
+        return False
+
     def poll(self, consumer: Any) -> None:
         """Poll once."""
         history = self.world.history
@@ -129,6 +149,9 @@ class Reading:
         except KafkaException as error:
             history.fail(begun, type(error).__name__)
             self.world.pause()
+            return
+        if records and self.dies():
+            history.unknown(begun, "Crash")
             return
         history.ok(begun, Poll(reads_of(records)))
         for record in records:
@@ -154,17 +177,33 @@ class Member(Reading):
     :param group: its name
     :param options: of the consumer: protocol and assignor
     :param restarts: how likely it is closed and starts again, after a poll (0 to 1)
+    :param deaths: how many times it is killed at most
+    :param auto_commit: it commits by itself, and not by hand
     """
 
     # The listener's commit is part of a poll.
     poll_ms = POLL_MS + CALL_MS
 
     def __init__(
-        self, world: World, name: str, topic: str, group: str, committed: bool, restarts: float = 0.0, **options: Any
+        self,
+        world: World,
+        name: str,
+        topic: str,
+        group: str,
+        committed: bool,
+        restarts: float = 0.0,
+        deaths: int = 0,
+        auto_commit: bool = False,
+        **options: Any,
     ) -> None:
         super().__init__(world, name, topic, committed)
+        self.poll_ms += world.socket_ms  # a commit may take that longer
         self.group = group
         self.restarts = restarts
+        self.deaths = deaths
+        self.auto_commit = auto_commit
+        if auto_commit:
+            self.options |= {"auto_commit": True, "auto_commit_interval_ms": AUTO_COMMIT_MS}
         self.options |= {
             "group": group,
             "session_timeout_ms": SESSION_MS,
@@ -201,6 +240,9 @@ class Member(Reading):
         """Read until the simulation ends, or it is time to start again."""
         while not self.world.stopping.is_set():
             self.poll(consumer)
+            if self.crashes_now:
+                self.world.stopping.wait(HANDLING_S)
+                return
             if self.positions and self.random.random() < 0.3:
                 self.commit(consumer)
             if self._held and self.random.random() < 0.05:
@@ -211,16 +253,24 @@ class Member(Reading):
                 self.world.stopping.wait(SLOW_S)
 
     def commit(self, consumer: Any) -> None:
-        """Commit behind all that it was given."""
+        """Commit behind all that it was given, unless it commits by itself."""
+        if self.auto_commit:
+            return
         history = self.world.history
         places = tuple(Place(key.topic, key.partition, offset) for key, offset in sorted(self.positions.items()))
-        begun = history.invoke(self.name, Commit(self.group, places), CALL_MS)
+        begun = history.invoke(self.name, Commit(self.group, places), CALL_MS + self.world.socket_ms)
         try:
             consumer.commit({TopicPartition(*place[:2]): place.offset for place in places}, timeout=CALL_MS / 1000)
         except KafkaException as error:
             history.unknown(begun, type(error).__name__)
         else:
             history.ok(begun)
+
+    def dies(self) -> bool:
+        """Draw whether it is killed while it handles what it has just got."""
+        self.crashes_now = self.deaths > 0 and self.random.random() < DEATH
+        self.deaths -= self.crashes_now
+        return self.crashes_now
 
     def _ask(self, consumer: Any) -> None:
         history = self.world.history

@@ -13,11 +13,12 @@ from pykafka.testing.virtual import NetworkFaults
 
 Undo = Callable[[], object]
 
-#: Errors that pass by themselves, and APIs that may answer with them.
+#: Errors, and APIs that may answer with them. All but INVALID_RECORD are retriable.
 ERRORS: tuple[tuple[str, str], ...] = (
     ("Produce", "NOT_LEADER_OR_FOLLOWER"),
     ("Produce", "NOT_ENOUGH_REPLICAS"),
     ("Produce", "REQUEST_TIMED_OUT"),
+    ("Produce", "INVALID_RECORD"),
     ("Fetch", "NOT_LEADER_OR_FOLLOWER"),
     ("Fetch", "FENCED_LEADER_EPOCH"),
     ("Fetch", "UNKNOWN_LEADER_EPOCH"),
@@ -38,6 +39,7 @@ ERRORS: tuple[tuple[str, str], ...] = (
     ("Heartbeat", "COORDINATOR_NOT_AVAILABLE"),
     ("ConsumerGroupHeartbeat", "COORDINATOR_LOAD_IN_PROGRESS"),
 )
+PRODUCE_ERRORS = tuple(error for error in ERRORS if error[0] == "Produce")
 #: APIs whose connections are cut, and whose answers are held.
 APIS = sorted({api for api, _ in ERRORS})
 PLACES = ("before", "middle", "after")
@@ -205,7 +207,8 @@ def _arguments(random: Random, targets: Targets, name: str) -> tuple[Any, ...]:
     if name == "throttle":
         return random.choice(("Produce", "Fetch")), random.choice((100, 1_000))
     if name == "fail":
-        return *random.choice(ERRORS), random.randint(1, 5)
+        errors = PRODUCE_ERRORS if random.random() < 0.3 else ERRORS
+        return *random.choice(errors), random.randint(1, 5)
     if name == "cut":
         return random.choice(APIS), random.choice(PLACES), random.randint(1, 5)
     if name == "network":

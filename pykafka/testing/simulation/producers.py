@@ -28,6 +28,8 @@ from pykafka.testing.simulation.world import CALL_MS, World
 BLOCK_MS = 3_000
 #: How long a transaction may be open (ms).
 TRANSACTION_MS = 20_000
+#: The pause between records of a burst (s): shorter than an answer takes. Nothing lingers there, so each has its own batch.
+BURST_S = 0.0003
 _COMMITS = 20
 
 
@@ -46,10 +48,13 @@ class Producing:
 
     :param count: how many
     :param lasts_ms: about how long that takes (ms)
+    :param bursts: how likely a record follows the one before at once (0 to 1)
     :param options: of its producer
     """
 
-    def __init__(self, world: World, name: str, topic: str, count: int, lasts_ms: int, **options: Any) -> None:
+    def __init__(
+        self, world: World, name: str, topic: str, count: int, lasts_ms: int, bursts: float = 0.0, **options: Any
+    ) -> None:
         self.world = world
         self.name = name
         self.topic = topic
@@ -60,8 +65,11 @@ class Producing:
             "delivery_timeout_ms": world.delivery_ms,
             "max_block_ms": BLOCK_MS,
         }
+        if bursts:
+            self.options["linger_ms"] = 0
         self.options |= {"retry_backoff_ms": 50, "retry_backoff_max_ms": 400, **options}
         self.random = world.random(name)
+        self.bursts = bursts
         # Without acknowledgements of all replicas a producer has no sequence numbers.
         self.is_idempotent = options.get("enable_idempotence") is not False and "acks" not in options
         self._pending: dict[bytes, Operation] = {}
@@ -78,7 +86,7 @@ class Producing:
     def open(self, client: KafkaClient) -> Any:
         """Make a producer."""
         durable = self.options.get("acks", "all") == "all"
-        self.world.history.note(self.name, OpenProducer(self.is_idempotent, durable))
+        self.world.history.note(self.name, OpenProducer(self.is_idempotent, durable, ordered=durable))
         return client.producer(on_delivery=self._delivered, **self.options)
 
     def work(self, client: KafkaClient) -> None:
@@ -87,18 +95,31 @@ class Producing:
         try:
             for _ in range(self.random.randrange(self.count) + 1):
                 self.send(producer)
-                self.world.handler.sleep(self.random.random() * 2 * self.pause_s)
+                self.rest()
                 if self.world.stopping.is_set():
                     break
         finally:
             self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), close_ms(self.world))
 
+    def rest(self) -> None:
+        """Wait between two records: in a burst so short that each still has a batch of its own."""
+        in_burst = self.random.random() < self.bursts
+        self.world.handler.sleep(BURST_S if in_burst else self.random.random() * 2 * self.pause_s)
+
     def send(self, producer: Any) -> int | None:
         """Send a record, whose end comes later; return its value, or None if it was refused."""
         self.count -= 1
+        return self.send_to(producer, self.random.randrange(self.partitions))
+
+    def send_to(self, producer: Any, partition: int, cause: int | None = None) -> int | None:
+        """Send a record to a partition, as `send`.
+
+        :param cause: the value of the record that it results from
+        """
         value = self.world.new_value()
-        partition = self.random.randrange(self.partitions)
-        sent = Send(self.topic, value, partition)
+        if cause is not None:
+            self.world.causes[value] = cause
+        sent = Send(self.topic, value, partition, cause=cause)
         begun = self.world.history.invoke(self.name, sent, BLOCK_MS + close_ms(self.world, self.world.delivery_ms))
         payload = b"%d" % value
         self._pending[payload] = begun
@@ -115,7 +136,7 @@ class Producing:
         history, value = self.world.history, int(delivery.value)
         if error is None:
             offset = delivery.offset if delivery.offset >= 0 else None
-            history.ok(begun, Send(self.topic, value, delivery.partition, offset))
+            history.ok(begun, Send(self.topic, value, delivery.partition, offset, cause=self.world.causes.get(value)))
             self.delivered(value)
         # One that its transaction has taken back may be in the log, as an aborted one.
         elif isinstance(error, (DeliveryUnknownError, TransactionAbortedError)) or not self.is_idempotent:
@@ -150,30 +171,36 @@ class Transacting(Producing):
         finally:
             self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), close_ms(self.world))
 
-    def _transaction(self, producer: Any) -> None:
-        history, timeout = self.world.history, CALL_MS / 1000
+    def begin(self, producer: Any) -> bool:
+        """Begin a transaction; return whether it has begun."""
+        history = self.world.history
         begun = history.invoke(self.name, BeginTransaction(), CALL_MS)
         try:
-            producer.begin_transaction(timeout)
+            producer.begin_transaction(CALL_MS / 1000)
         except KafkaException as error:
             history.fail(begun, type(error).__name__)
             if isinstance(error, TransactionFatalError):
                 raise
             self.world.pause()
-            return
+            return False
         history.ok(begun)
+        return True
+
+    def _transaction(self, producer: Any) -> None:
+        if not self.begin(producer):
+            return
         size = min(self.count, self.random.randint(1, 5))
         values = [self._one(producer) for _ in range(size)]
         if None in values or self.random.random() < 0.2:
-            self._abort(producer)
-        elif self._commit(producer):
+            self.abort(producer)
+        elif self.commit(producer):
             self.world.acknowledge(self.topic, filter(None, values))
 
     def _one(self, producer: Any) -> int | None:
-        self.world.handler.sleep(self.random.random() * 2 * self.pause_s)
+        self.rest()
         return self.send(producer)
 
-    def _commit(self, producer: Any) -> bool:
+    def commit(self, producer: Any) -> bool:
         """Commit the transaction; return whether it is known to be committed."""
         history = self.world.history
         for _ in range(_COMMITS):
@@ -182,7 +209,7 @@ class Transacting(Producing):
                 producer.commit_transaction(CALL_MS / 1000)
             except TransactionAbortableError as error:
                 history.fail(begun, type(error).__name__)
-                self._abort(producer)
+                self.abort(producer)
                 return False
             except KafkaException as error:
                 history.unknown(begun, type(error).__name__)
@@ -195,7 +222,8 @@ class Transacting(Producing):
                 return True
         return False
 
-    def _abort(self, producer: Any) -> None:
+    def abort(self, producer: Any) -> None:
+        """Abort the transaction."""
         begun = self.world.history.invoke(self.name, AbortTransaction(), CALL_MS)
         try:
             producer.abort_transaction(CALL_MS / 1000)

@@ -12,8 +12,9 @@ from pykafka.client import KafkaClient
 from pykafka.exceptions import KafkaException
 from pykafka.handlers.base import Handler
 from pykafka.testing.fakecluster import FakeCluster
-from pykafka.testing.history import Call, History
-from pykafka.testing.virtual import Network
+from pykafka.testing.history import Call, Crash, History
+from pykafka.testing.virtual import Network, VirtualHandler
+from pykafka.testing.virtual.process import VirtualProcess
 
 T = TypeVar("T")
 
@@ -55,6 +56,9 @@ class World:
         self.causes: dict[int, int] = {}
         self.handled: set[int] = set()
         self._next_value = 0
+        self._processes: dict[str, VirtualProcess] = {}
+        # What a crash leaves is kept to the end: finalizers must not close what no process has any more.
+        self._crashed: list[object] = []
 
     def random(self, name: str) -> Random:
         """Return a source of chance for one program: what it draws does not depend on others."""
@@ -102,13 +106,29 @@ class World:
         try:
             yield client
         finally:
-            if client is not None:
+            if client is not None and not any(one is client for one in self._crashed):
                 self.call(process, "close client", client.close, 2 * CALL_MS)
 
+    def crash(self, process: str, *left: object) -> bool:
+        """Kill the client of a process; return whether its handler can do that.
+
+        :param left: the client, and what was made by it
+        """
+        killed = self._processes.pop(process, None)
+        if killed is None:
+            return False
+        self.history.note(process, Crash())
+        self._crashed += [killed, *left]
+        killed.crash()
+        return True
+
     def _connect(self, process: str, options: dict[str, Any]) -> KafkaClient:
+        handler = self.handler
+        if isinstance(handler, VirtualHandler):
+            handler = self._processes[process] = VirtualProcess(handler)
         return KafkaClient(
             self.hosts,
-            handler=self.handler,
+            handler=handler,
             client_id=process,
             socket_timeout_ms=self.socket_ms,
             offsets_channel_socket_timeout_ms=self.socket_ms,

@@ -316,6 +316,17 @@ class Scheduler:
         """Remove a worker that has ended."""
         self._workers.pop(worker.number, None)
 
+    def freeze(self, worker: VirtualWorker) -> None:
+        """Give a worker no further turn; nothing of it runs any more, as if its process had been killed."""
+        if worker.has_ended:
+            return
+        if worker in self._ready:
+            self._ready.remove(worker)
+        worker.is_parked = False
+        worker.turn += 1
+        self.forget(worker)
+        _abandoned.append(worker)
+
     def on_error(self, worker: VirtualWorker, report: Callable[[], object]) -> None:
         """Report what has ended a worker: but `run` raises the first one's, and one that is being ended has its own."""
         if worker is not self._first and not self._closing:

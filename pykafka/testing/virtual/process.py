@@ -1,0 +1,54 @@
+"""`VirtualProcess`: the handler of a client that may be killed, as a process of its own would be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pykafka.handlers.base import Address, Stream, Worker
+from pykafka.testing.virtual.handler import VirtualHandler
+from pykafka.testing.virtual.scheduler import VirtualWorker
+
+
+class VirtualProcess(VirtualHandler):
+    """A handler that knows the workers and streams that were made by it, and can end them all at once.
+
+    :param parent: the handler of the simulation, whose scheduler, network and chance it shares
+    """
+
+    def __init__(self, parent: VirtualHandler) -> None:
+        super().__init__(parent._scheduler, parent._network)
+        self.random = parent.random
+        self._workers: list[VirtualWorker] = []
+        self._streams: list[Stream] = []
+
+    def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
+        """Start a worker of this process. As `Handler.spawn`."""
+        worker = super().spawn(target, *args, name=name, **kwargs)
+        assert isinstance(worker, VirtualWorker)
+        self._workers.append(worker)
+        return worker
+
+    def connect(
+        self,
+        address: Address,
+        timeout: float,
+        source_address: tuple[str, int] | None = None,
+        wanted: Callable[[], bool] | None = None,
+    ) -> Stream:
+        """Connect to a listener of the network. As `Handler.connect`."""
+        stream = super().connect(address, timeout, source_address, wanted)
+        self._streams.append(stream)
+        return stream
+
+    def crash(self) -> None:
+        """End the process: its workers get no further turn, not even to clean up, and its streams are closed.
+
+        The caller is a worker of another handler: it must not use what it has made by this one any more.
+        """
+        for worker in self._workers:
+            self._scheduler.freeze(worker)
+        for stream in self._streams:
+            stream.close()
+        self._workers.clear()
+        self._streams.clear()
