@@ -22,7 +22,7 @@ from pykafka.testing.history import (
     Operation,
     Send,
 )
-from pykafka.testing.simulation.world import CALL_MS, World
+from pykafka.testing.simulation.world import CALL_MS, CONNECT_MS, World
 
 #: How long `produce()` may wait (ms).
 BLOCK_MS = 3_000
@@ -71,9 +71,23 @@ class Producing:
         with self.world.client(self.name) as client:
             if client is None:
                 return
-            self.partitions = len(client.topics[self.topic].partitions)
+            partitions = self._count_partitions(client)
+            if partitions is None:
+                return
+            self.partitions = partitions
             while self.count > 0 and not self.world.stopping.is_set():
                 self.work(client)
+
+    def _count_partitions(self, client: KafkaClient) -> int | None:
+        """Return the number of partitions; None if the simulation ends before the client could ask for it."""
+        while not self.world.stopping.is_set():
+            count = self.world.call(
+                self.name, "count partitions", lambda: len(client.topics[self.topic].partitions), CONNECT_MS
+            )
+            if count is not None:
+                return count
+            self.world.pause()
+        return None
 
     def open(self, client: KafkaClient) -> Any:
         """Make a producer."""
