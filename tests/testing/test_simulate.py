@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 #: Seeds that have found defects: 105, a sender that tried a batch without a pause when its time was over; 10231, a program that
-#: ended when no broker answered its first question; 20006, two workers and one coordinator that is forgotten; 10006, a request that
-#: outlived its batches.
+#: ended when no broker answered its first question; 20006, two workers and one coordinator that is forgotten; 10006, a request
+#: that outlived its batches.
 FOUND = [105, 10231, 20006, 10006]
 
 

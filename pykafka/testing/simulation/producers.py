@@ -31,14 +31,12 @@ TRANSACTION_MS = 20_000
 _COMMITS = 20
 
 
-def close_ms(world: World, timeout_ms: int = CALL_MS) -> int:
-    """Return how long the close of a producer, or a message, may take (ms).
+def delivery_ms(world: World) -> int:
+    """Return how long a message may take (ms): its last request ends, by the socket timeout, after its delivery timeout.
 
-    A sender that waits for a broker notices the end of its time when that wait is over.
-
-    :param timeout_ms: what it may take by its option (ms)
+    That request may wait for a connection before.
     """
-    return timeout_ms + 2 * world.socket_ms
+    return world.delivery_ms + 2 * world.socket_ms
 
 
 class Producing:
@@ -105,7 +103,7 @@ class Producing:
                 if self.world.stopping.is_set():
                     break
         finally:
-            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), close_ms(self.world))
+            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000))
 
     def send(self, producer: Any) -> int | None:
         """Send a record, whose end comes later; return its value, or None if it was refused."""
@@ -113,7 +111,7 @@ class Producing:
         value = self.world.new_value()
         partition = self.random.randrange(self.partitions)
         sent = Send(self.topic, value, partition)
-        begun = self.world.history.invoke(self.name, sent, BLOCK_MS + close_ms(self.world, self.world.delivery_ms))
+        begun = self.world.history.invoke(self.name, sent, BLOCK_MS + delivery_ms(self.world))
         payload = b"%d" % value
         self._pending[payload] = begun
         try:
@@ -162,7 +160,7 @@ class Transacting(Producing):
         except TransactionFatalError:
             pass  # another producer goes on
         finally:
-            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), close_ms(self.world))
+            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000))
 
     def _transaction(self, producer: Any) -> None:
         history, timeout = self.world.history, CALL_MS / 1000
