@@ -425,14 +425,19 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         :raises OnDeliveryError: functions given as `on_delivery` have raised
         :raises TransactionError: the transaction that was open could not be aborted; its coordinator will
         """
-        patience = _ms(timeout)
+        patience, now = _ms(timeout), self._engine.handler.now
+        deadline = None if patience is None else now() + patience / 1000
+
+        def stop() -> None:
+            self._engine.stop(None if deadline is None else max(round((deadline - now()) * 1000), 0))
+
         try:
             if self._transactions is not None and self._engine.running:
                 self._transactions.close(timeout)
         except KafkaException:  # not after an interrupt: the next call then ends the transaction first
-            self._ended(lambda: self._engine.stop(patience))
+            self._ended(stop)
             raise
-        self._ended(lambda: self._engine.stop(patience))
+        self._ended(stop)
 
     #: What `client.close()` calls.
     stop = close

@@ -257,15 +257,15 @@ class Completion:
             leaf.raised_indexes = (leaf.raised_indexes or set()) | {index}  # it may not be among the failures yet
             self.failures.mark_reported(leaf, index)
 
-    def end_callbacks(self, patience: float | None = None) -> None:
+    def end_callbacks(self, limit: float | None = None) -> None:
         """Wait until `on_delivery` has been called for each message; failures that it could not report are raised instead.
 
-        :param patience: how long, while no function returns (s); None: `pending_timeout_ms`
+        :param limit: how long at most (s); None: while functions return, each within `pending_timeout_ms`
         """
         unreported = 0
-        patience = self._options.pending_timeout_ms / 1000 if patience is None else patience
+        patience = self._options.pending_timeout_ms / 1000 if limit is None else limit
         batch: Any
-        for batch, messages in self.callbacks.finish(patience):
+        for batch, messages in self.callbacks.finish(patience, total=limit is not None):
             indexes = {message._index for message in messages}
             unreported += len(messages)
             if self._options.sync:

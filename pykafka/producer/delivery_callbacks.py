@@ -170,10 +170,11 @@ class DeliveryCallbacks:
         with self._lock:
             return [entry.batch for entry in self._waiting]
 
-    def finish(self, patience: float) -> list[tuple[CompletedBatch, list[Message]]]:
+    def finish(self, patience: float, total: bool = False) -> list[tuple[CompletedBatch, list[Message]]]:
         """Wait until all calls are done and end the worker; return the calls that it gives up.
 
         :param patience: how long to wait while no function returns (s)
+        :param total: whether that is all the time there is, also if functions return
         """
         if self.here:
             return []  # the worker continues when its present callback has returned
@@ -182,7 +183,7 @@ class DeliveryCallbacks:
             self.begin()
             self._step.wait(min(remaining, 1.0))
             self._step.clear()
-            if calls != self.calls:
+            if calls != self.calls and not total:
                 calls, deadline = self.calls, self._handler.now() + patience
         with self._lock:
             given_up = []
@@ -195,7 +196,7 @@ class DeliveryCallbacks:
             worker = self._worker
         self._wake.set()
         if worker is not None and not given_up:
-            worker.join(JOIN_TIMEOUT_S)
+            worker.join(min(patience, JOIN_TIMEOUT_S) if total else JOIN_TIMEOUT_S)
         return given_up
 
     def _run(self) -> None:

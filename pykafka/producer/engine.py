@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How long stop() waits for senders to end, beyond what it waits for messages (s).
+#: How long stop() waits for senders to end, beyond what it waits for messages (s); no longer than its timeout, if it has one.
 JOIN_TIMEOUT_S = 5.0
+#: How long a stop() whose timeout is over waits for senders to end, and then for the callbacks of what it has given up (s).
+GRACE_S = 0.25
 #: So many leaders are asked at first whether they know the idempotent producer; others when there is something to send.
 CHECKED_LEADERS = 16
 #: How often a caller that waits for room looks again, if nothing wakes it (s).
@@ -163,6 +165,7 @@ class ProducerEngine(ProducerCore):
         :param timeout_ms: how long to wait at most; None: `pending_timeout_ms`, while no message gets through
         """
         self.starts.stop()
+        deadline = None if timeout_ms is None else self.handler.now() + timeout_ms / 1000
         if self.running:
             with self.lock:
                 self.stopping = True
@@ -179,22 +182,33 @@ class ProducerEngine(ProducerCore):
                     self.wait_all(timeout_ms, total=timeout_ms is not None)
             except BaseException as error:
                 if not self.RESUMES or isinstance(error, (Exception, KeyboardInterrupt, SystemExit)):
-                    self._end()
+                    self._end(deadline)
                 raise
-            self._end()
-            self.completion.end_callbacks(None if timeout_ms is None else timeout_ms / 1000)
+            self._end(deadline)
+            self.completion.end_callbacks(None if deadline is None else self._left(deadline))
         self.raise_failures()
 
-    def _end(self) -> None:
-        """End the senders and give up the remaining batches, also if a timeout ends this."""
+    def _left(self, deadline: float) -> float:
+        """Return how long a stop may still wait (s): a moment at least."""
+        return max(deadline - self.handler.now(), GRACE_S)
+
+    def _end(self, deadline: float | None) -> None:
+        """End the senders and give up the remaining batches, also if a timeout ends this.
+
+        A sender that waits for a broker ends when that wait does. It sends nothing then: its batches are done.
+
+        :param deadline: when to stop waiting for senders (s of the handler's clock); None: after `JOIN_TIMEOUT_S`
+        """
         with self.lock:
             self.routing.ended = True
         owned_brokers = list(self.routing.owned_brokers.values())
+        patience = JOIN_TIMEOUT_S if deadline is None else min(self._left(deadline), JOIN_TIMEOUT_S)
+        until = self.handler.now() + patience
         try:
             for owned in owned_brokers:
                 owned.stop()
             for owned in owned_brokers:
-                owned.join(JOIN_TIMEOUT_S)
+                owned.join(max(until - self.handler.now(), 0))
         finally:
             self.running = self.stopping = False
             self.on_stop()

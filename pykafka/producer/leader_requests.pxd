@@ -40,7 +40,7 @@ cdef class LeaderRequests:
     @cython.locals(batch=ProducerBatch, in_flight=InFlightBatch, window=InFlightWindow)
     cpdef _number(self, list batches)
     cpdef bint _close(self, ProducerBatch batch, version) except -1
-    @cython.locals(batch=ProducerBatch, newest=double)
+    @cython.locals(batch=ProducerBatch, newest=double, oldest=double, now=double)
     cdef _transmit(self, list batches, dict ids, version, connection)
     @cython.locals(batch=ProducerBatch)
     cpdef read(self, request, timeout)

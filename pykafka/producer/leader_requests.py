@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
@@ -310,19 +311,20 @@ class LeaderRequests:
         options, transaction = self._core.options, self._core.transaction
         request = Request(batches, ids, None if transaction is None else transaction.transactional_id)
         # What throttling adds to the timeout ends when all of them have got too old.
-        newest = 0.0
+        newest, oldest, now = 0.0, math.inf, self._core.handler.now()
         for batch in batches:
-            newest = max(newest, batch.created)
+            newest, oldest = max(newest, batch.created), min(oldest, batch.created)
         too_old_at = newest + self._delivery_timeout_s
+        timeout_ms = self._timeout_within(oldest + self._delivery_timeout_s - now)
         try:
             self.awaiting[request] = None
             request.pending = self.broker.send(
                 request.message(options.required_acks, options.ack_timeout_ms),
                 "produce",
-                timeout_ms=self._timeout_ms,
+                timeout_ms=timeout_ms,
                 version=version,
                 has_response=options.required_acks != 0,
-                latest=max(self._core.handler.now() + self._timeout_ms / 1000, too_old_at),
+                latest=max(now + timeout_ms / 1000, too_old_at),
                 patient=False,
                 connection=connection,
             )
@@ -336,6 +338,15 @@ class LeaderRequests:
             finally:
                 self.awaiting.pop(request, None)
             raise
+
+    def _timeout_within(self, seconds: float) -> int:
+        """Return how long a request waits for its answer (ms): no longer than its batches may take, or the socket timeout.
+
+        :param seconds: until the oldest of its batches has expired
+        """
+        if seconds * 1000 >= self._timeout_ms:
+            return self._timeout_ms
+        return max(int(seconds * 1000), self._core.cluster.socket_timeout_ms)
 
     def _number(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """Give batches their sequence numbers, if leader and cluster support them; return those that may go.

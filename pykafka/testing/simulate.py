@@ -79,25 +79,25 @@ class Simulation:
     topics: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        random = Random(f"simulation {self.seed}")
-        self.brokers = random.randint(3, 5)
-        self.is_live = random.random() < 0.5
-        self.lasts_ms = random.choice((2_000, 5_000, 10_000))
-        self.handles = random.random() < 0.3
-        self.loses = random.random() < 0.2
-        self.topics = {ORDERS: random.randint(1, 4)}
+        chance = Random(f"simulation {self.seed}")
+        self.brokers = chance.randint(3, 5)
+        self.is_live = chance.random() < 0.5
+        self.lasts_ms = chance.choice((2_000, 5_000, 10_000))
+        self.handles = chance.random() < 0.3
+        self.loses = chance.random() < 0.2
+        self.topics = {ORDERS: chance.randint(1, 4)}
         if self.handles:
-            self.topics |= dict.fromkeys((SOURCE, TARGET), random.randint(1, 2))
+            self.topics |= dict.fromkeys((SOURCE, TARGET), chance.randint(1, 2))
         if self.loses:
             self.topics[LOSSY] = 1
-        self.preemption = random.choice((0.0, 0.0, 0.1))
-        self.release = random.choice(("4.4", "4.4", "4.4", "3.9", "2.8"))
-        self.transactions = random.randint(1, 2)
-        self._choices = random.random()
+        self.preemption = chance.choice((0.0, 0.0, 0.1))
+        self.release = chance.choice(("4.4", "4.4", "4.4", "3.9", "2.8"))
+        self.transactions = chance.randint(1, 2)
+        self._choices = chance.random()
         if self.plan is None:
             coordinated = [("group", "readers"), ("group", "handlers"), ("transaction", "t1"), ("transaction", "x1")]
             targets = Targets(range(1, self.brokers + 1), self.topics, [LOSSY] if self.loses else [], coordinated)
-            self.plan = draw(random, targets, random.choice((0, 2, 4, 8, 12, 20)), self.lasts_ms)
+            self.plan = draw(chance, targets, chance.choice((0, 2, 4, 8, 12, 20)), self.lasts_ms)
 
     def run(self) -> Result:
         """Run it in virtual time."""
@@ -143,30 +143,30 @@ class Simulation:
 
     def programs(self, world: World) -> tuple[list[Any], list[Any]]:
         """Return the programs that write, and those that read."""
-        random, lasts_ms = Random(self._choices), self.lasts_ms
-        options = random.choice(({}, {}, {"enable_idempotence": False}, {"acks": 1}))
+        chance, lasts_ms = Random(self._choices), self.lasts_ms
+        options = chance.choice(({}, {}, {"enable_idempotence": False}, {"acks": 1}))
         writers: list[Any] = [
-            Producing(world, "p1", ORDERS, random.randint(5, 40), lasts_ms, random.choice((0.0, 0.8)), **options)
+            Producing(world, "p1", ORDERS, chance.randint(5, 40), lasts_ms, chance.choice((0.0, 0.8)), **options)
         ]
-        if random.random() < 0.6:
-            writers.append(Transacting(world, "t1", ORDERS, random.randint(5, 40), lasts_ms))
-        readers: list[Any] = [Reading(world, "c1", ORDERS, random.random() < 0.5, random.choice((0.0, 0.05)))]
-        if random.random() < 0.6:
-            restarts, committed = random.choice((0.0, 0.05)), random.random() < 0.5
-            member: dict[str, Any] = random.choice(
+        if chance.random() < 0.6:
+            writers.append(Transacting(world, "t1", ORDERS, chance.randint(5, 40), lasts_ms))
+        readers: list[Any] = [Reading(world, "c1", ORDERS, chance.random() < 0.5, chance.choice((0.0, 0.05)))]
+        if chance.random() < 0.6:
+            restarts, committed = chance.choice((0.0, 0.05)), chance.random() < 0.5
+            member: dict[str, Any] = chance.choice(
                 (
                     {"protocol": "consumer" if self.release == "4.4" else "auto"},
                     {"protocol": "classic", "assignor": "range"},
                     {"protocol": "classic", "assignor": "cooperative-sticky"},
                 )
             )
-            habits: dict[str, Any] = {"deaths": random.choice((0, 0, 2)), "auto_commit": random.random() < 0.4}
-            for number in range(random.randint(1, 3)):
+            habits: dict[str, Any] = {"deaths": chance.choice((0, 0, 2)), "auto_commit": chance.random() < 0.4}
+            for number in range(chance.randint(1, 3)):
                 readers.append(Member(world, f"m{number}", ORDERS, "readers", committed, restarts, **habits, **member))
         if self.handles:
-            writers.append(Producing(world, "p2", SOURCE, random.randint(5, 20), lasts_ms))
-            for number in range(random.randint(1, 2)):
-                handling = Transforming if random.random() < 0.5 else Handling
+            writers.append(Producing(world, "p2", SOURCE, chance.randint(5, 20), lasts_ms))
+            for number in range(chance.randint(1, 2)):
+                handling = Transforming if chance.random() < 0.5 else Handling
                 readers.append(handling(world, f"x{number + 1}", SOURCE, TARGET, "handlers"))
             readers.append(Reading(world, "c2", TARGET, committed=True))
         if self.loses:

@@ -383,12 +383,13 @@ class Coordinator:
 
     def _coordinator(self, deadline: float) -> Node:
         cluster = self._cluster
-        if self._found is None:
+        found = self._found  # another worker may forget it meanwhile
+        if found is None:
             left_ms = max(1, round((deadline - cluster.handler.now()) * 1000))
-            self._found = wait_for_coordinator(cluster, self._status.transactional_id, left_ms, TRANSACTIONS)
+            found = self._found = wait_for_coordinator(cluster, self._status.transactional_id, left_ms, TRANSACTIONS)
         left_ms = max(1, round((deadline - cluster.handler.now()) * 1000))
-        self._found.connect_within(min(left_ms, cluster.socket_timeout_ms))  # as `api_version` would, for longer
-        return self._found
+        found.connect_within(min(left_ms, cluster.socket_timeout_ms))  # as `api_version` would, for longer
+        return found
 
     def _forget(self) -> None:
         self._found = None

@@ -26,7 +26,7 @@ from pykafka.testing.history import (
     Send,
     Subscribe,
 )
-from pykafka.testing.simulation.producers import BLOCK_MS, TRANSACTION_MS, close_ms
+from pykafka.testing.simulation.producers import BLOCK_MS, TRANSACTION_MS
 from pykafka.testing.simulation.world import CALL_MS, World
 from pykafka.transactions.exactly_once import exactly_once
 
@@ -365,7 +365,7 @@ class Handling:
         finally:
             if consumer is not None:
                 call(self.name, "close consumer", lambda: consumer.close(seconds), CALL_MS + LEAVE_MS)
-            call(self.name, "close producer", lambda: producer.close(seconds), close_ms(self.world))
+            call(self.name, "close producer", lambda: producer.close(seconds))
 
     def _handle(self, record: Record) -> ProducerRecord[bytes, bytes]:
         value, cause = self.world.new_value(), int(record.value or b"")

@@ -181,7 +181,7 @@ class Targets:
     coordinated: Sequence[tuple[str, str]]
 
 
-def draw(random: Random, targets: Targets, count: int, until_ms: int) -> list[PlannedFault]:
+def draw(chance: Random, targets: Targets, count: int, until_ms: int) -> list[PlannedFault]:
     """Return a plan.
 
     :param count: how many faults
@@ -190,41 +190,41 @@ def draw(random: Random, targets: Targets, count: int, until_ms: int) -> list[Pl
     names = [name for name in FAULTS if name != "unclean" or targets.lossy]
     plan = []
     for _ in range(count):
-        name = random.choice(names)
-        at_ms, lasts_ms = random.randrange(until_ms), random.choice((300, 1_000, 3_000, 6_000, 12_000))
-        plan.append(PlannedFault(at_ms, lasts_ms, name, _arguments(random, targets, name)))
+        name = chance.choice(names)
+        at_ms, lasts_ms = chance.randrange(until_ms), chance.choice((300, 1_000, 3_000, 6_000, 12_000))
+        plan.append(PlannedFault(at_ms, lasts_ms, name, _arguments(chance, targets, name)))
     return sorted(plan, key=lambda fault: fault.at_ms)
 
 
-def _arguments(random: Random, targets: Targets, name: str) -> tuple[Any, ...]:
-    broker = random.choice(targets.brokers)
+def _arguments(chance: Random, targets: Targets, name: str) -> tuple[Any, ...]:
+    broker = chance.choice(targets.brokers)
     if name == "stop":
-        return broker, random.random() < 0.8
+        return broker, chance.random() < 0.8
     if name in ("set_leader", "unclean"):
-        topic = random.choice(targets.lossy if name == "unclean" else sorted(targets.topics))
-        partition = random.randrange(targets.topics[topic])
+        topic = chance.choice(targets.lossy if name == "unclean" else sorted(targets.topics))
+        partition = chance.randrange(targets.topics[topic])
         return (topic, partition) if name == "unclean" else (topic, partition, broker)
     if name == "throttle":
-        return random.choice(("Produce", "Fetch")), random.choice((100, 1_000))
+        return chance.choice(("Produce", "Fetch")), chance.choice((100, 1_000))
     if name == "fail":
-        errors = PRODUCE_ERRORS if random.random() < 0.3 else ERRORS
-        return *random.choice(errors), random.randint(1, 5)
+        errors = PRODUCE_ERRORS if chance.random() < 0.3 else ERRORS
+        return *chance.choice(errors), chance.randint(1, 5)
     if name == "cut":
-        return random.choice(APIS), random.choice(PLACES), random.randint(1, 5)
+        return chance.choice(APIS), chance.choice(PLACES), chance.randint(1, 5)
     if name == "network":
-        return (_network_faults(random),)
+        return (_network_faults(chance),)
     if name == "hold":
-        return (random.choice(APIS),)
+        return (chance.choice(APIS),)
     if name == "latency":
-        return broker, random.choice((5, 50, 500))
+        return broker, chance.choice((5, 50, 500))
     if name == "move_coordinator":
-        return *random.choice(targets.coordinated), broker
+        return *chance.choice(targets.coordinated), broker
     return () if name in ("hold_markers", "cut_all") else (broker,)
 
 
-def _network_faults(random: Random) -> NetworkFaults:
-    split, cut, half_open, hang = (random.choice((0.0, 0.0, 0.2, 0.5)) for _ in range(4))
-    jitter_ms = random.choice((0.0, 5.0, 50.0))
+def _network_faults(chance: Random) -> NetworkFaults:
+    split, cut, half_open, hang = (chance.choice((0.0, 0.0, 0.2, 0.5)) for _ in range(4))
+    jitter_ms = chance.choice((0.0, 5.0, 50.0))
     return NetworkFaults(jitter_ms=jitter_ms, split=split, cut=cut, half_open=half_open, hang=hang, within_ms=3_000)
 
 

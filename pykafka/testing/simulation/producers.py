@@ -22,7 +22,7 @@ from pykafka.testing.history import (
     Operation,
     Send,
 )
-from pykafka.testing.simulation.world import CALL_MS, World
+from pykafka.testing.simulation.world import CALL_MS, CONNECT_MS, World
 
 #: How long `produce()` may wait (ms).
 BLOCK_MS = 3_000
@@ -33,14 +33,12 @@ BURST_S = 0.0003
 _COMMITS = 20
 
 
-def close_ms(world: World, timeout_ms: int = CALL_MS) -> int:
-    """Return how long the close of a producer, or a message, may take (ms).
+def delivery_ms(world: World) -> int:
+    """Return how long a message may take (ms): its last request ends, by the socket timeout, after its delivery timeout.
 
-    A sender that waits for a broker notices the end of its time when that wait is over.
-
-    :param timeout_ms: what it may take by its option (ms)
+    That request may wait for a connection before.
     """
-    return timeout_ms + 2 * world.socket_ms
+    return world.delivery_ms + 2 * world.socket_ms
 
 
 class Producing:
@@ -79,9 +77,23 @@ class Producing:
         with self.world.client(self.name) as client:
             if client is None:
                 return
-            self.partitions = len(client.topics[self.topic].partitions)
+            partitions = self._count_partitions(client)
+            if partitions is None:
+                return
+            self.partitions = partitions
             while self.count > 0 and not self.world.stopping.is_set():
                 self.work(client)
+
+    def _count_partitions(self, client: KafkaClient) -> int | None:
+        """Return the number of partitions; None if the simulation ends before the client could ask for it."""
+        while not self.world.stopping.is_set():
+            count = self.world.call(
+                self.name, "count partitions", lambda: len(client.topics[self.topic].partitions), CONNECT_MS
+            )
+            if count is not None:
+                return count
+            self.world.pause()
+        return None
 
     def open(self, client: KafkaClient) -> Any:
         """Make a producer."""
@@ -99,7 +111,7 @@ class Producing:
                 if self.world.stopping.is_set():
                     break
         finally:
-            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), close_ms(self.world))
+            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000))
 
     def rest(self) -> None:
         """Wait between two records: in a burst so short that each still has a batch of its own."""
@@ -120,7 +132,7 @@ class Producing:
         if cause is not None:
             self.world.causes[value] = cause
         sent = Send(self.topic, value, partition, cause=cause)
-        begun = self.world.history.invoke(self.name, sent, BLOCK_MS + close_ms(self.world, self.world.delivery_ms))
+        begun = self.world.history.invoke(self.name, sent, BLOCK_MS + delivery_ms(self.world))
         payload = b"%d" % value
         self._pending[payload] = begun
         try:
@@ -169,7 +181,7 @@ class Transacting(Producing):
         except TransactionFatalError:
             pass  # another producer goes on
         finally:
-            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000), close_ms(self.world))
+            self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000))
 
     def begin(self, producer: Any) -> bool:
         """Begin a transaction; return whether it has begun."""

@@ -10,7 +10,7 @@ from pykafka.exceptions import KafkaException, TransactionFatalError
 from pykafka.record import Record
 from pykafka.testing.history import Call
 from pykafka.testing.simulation.consumers import HEARTBEAT_MS, LEAVE_MS, OPTIONS, POLL_MS, SESSION_MS
-from pykafka.testing.simulation.producers import Transacting, close_ms
+from pykafka.testing.simulation.producers import Transacting
 from pykafka.testing.simulation.world import CALL_MS, World
 
 #: How likely the program aborts a transaction whose steps have all succeeded.
@@ -57,7 +57,7 @@ class Transforming(Transacting):
         finally:
             if consumer is not None:
                 call(self.name, "close consumer", lambda: consumer.close(seconds), CALL_MS + LEAVE_MS)
-            call(self.name, "close producer", lambda: producer.close(seconds), close_ms(self.world))
+            call(self.name, "close producer", lambda: producer.close(seconds))
 
     def transform(self, consumer: Any, producer: Any) -> None:
         """Read some records, and commit their results with their offsets, or abort."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.exceptions import DeliveryUnknownError, MessagesNotDelivered
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Scheduler, VirtualHandler
 
@@ -81,6 +82,54 @@ def test_a_silent_member_is_put_out_after_a_minute(
     began = time.process_time()
     assert 50_000 < scheduler.run(program) < 75_000
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("api", ["Produce", "InitProducerId"])
+def test_close_keeps_its_timeout_though_a_sender_waits_for_a_broker(
+    scheduler: Scheduler, virtual: VirtualHandler, api: str
+) -> None:
+    """A sender that waits for an answer does not prolong it, and sends nothing afterwards that was reported as failed."""
+
+    def program() -> tuple[int, Any, int]:
+        with (
+            FakeCluster(1, {"t": 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            producer = client.producer()
+            client.topics["t"]
+            hold = cluster.hold(api)
+            delivery = producer.produce("t", b"late")
+            began = scheduler.now_ms()
+            with pytest.raises(MessagesNotDelivered):
+                producer.close(timeout=1)
+            took = scheduler.now_ms() - began
+            hold.release()
+            virtual.sleep(5)
+            stored = client.topics["t"].latest_available_offsets()[0].offset[0]
+            return took, delivery.error, stored
+
+    took, error, stored = scheduler.run(program)
+    assert 1_000 <= took < 1_600
+    assert stored == 0 or isinstance(error, DeliveryUnknownError)
+
+
+def test_a_request_does_not_wait_for_replicas_beyond_the_delivery_timeout(
+    scheduler: Scheduler, virtual: VirtualHandler
+) -> None:
+    def program() -> int:
+        with (
+            FakeCluster(1, {"t": 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=1_000) as client,
+            client.producer(delivery_timeout_ms=2_000) as producer,
+        ):
+            producer.produce("t", b"first").get(timeout=5)
+            cluster.hold("Produce")
+            began = scheduler.now_ms()
+            with pytest.raises(DeliveryUnknownError):
+                producer.produce("t", b"late").get(timeout=20)
+            return scheduler.now_ms() - began
+
+    assert scheduler.run(program) <= 3_100  # not the 10 s of ack_timeout_ms
 
 
 def test_exactly_once_and_transactions(scheduler: Scheduler, virtual: VirtualHandler) -> None:
