@@ -185,10 +185,10 @@ class ProducerEngine(ProducerCore):
                     self._end(deadline)
                 raise
             self._end(deadline)
-            self.completion.end_callbacks(None if deadline is None else self._left(deadline))
+            self.completion.end_callbacks(None if deadline is None else self._time_left(deadline))
         self.raise_failures()
 
-    def _left(self, deadline: float) -> float:
+    def _time_left(self, deadline: float) -> float:
         """Return how long a stop may still wait (s): a moment at least."""
         return max(deadline - self.handler.now(), GRACE_S)
 
@@ -202,7 +202,7 @@ class ProducerEngine(ProducerCore):
         with self.lock:
             self.routing.ended = True
         owned_brokers = list(self.routing.owned_brokers.values())
-        patience = JOIN_TIMEOUT_S if deadline is None else min(self._left(deadline), JOIN_TIMEOUT_S)
+        patience = JOIN_TIMEOUT_S if deadline is None else min(self._time_left(deadline), JOIN_TIMEOUT_S)
         until = self.handler.now() + patience
         try:
             for owned in owned_brokers:
