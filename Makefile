@@ -36,7 +36,7 @@ build: $(VENV)/.ready ## compile the modules that have a .pxd, in place
 	@$(PY) tools/build.py
 
 test: java build ## all tests: pure and compiled, real Kafka, examples, Spark 4.3 and 4.2; tools/parts.py says in which parts
-	@$(PY) -m tools.matrix --jobs 3 $(TIMES) test
+	@$(PY) -m tools.matrix --jobs auto $(TIMES) test
 
 # tools/running.py asks for the environments with another Python or PySpark. .venv has compiled the modules in place.
 # What the newest one has no wheels for is left out.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,10 @@ from tools.running import Outcome, Progress, Runner, closing
 LOGS = Path("build") / "tests"
 #: Seconds between two lines about a part; on a terminal one line changes every second.
 TELL_S = 20.0
+#: What a part takes at most: brokers, or Spark and a broker (GiB).
+GIGABYTES_EACH = 3
+#: More at a time does not help: the longest part takes a quarter of an hour.
+JOBS_MAX = 6
 
 
 class Board:
@@ -147,11 +152,22 @@ def rotated() -> list[str]:
     return names[begin:] + names[:begin]
 
 
+def fitting_jobs() -> int:
+    """Return how many parts this machine can run at a time: tests mostly wait, brokers and Spark take memory."""
+    gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return max(2, min(3 * (os.cpu_count() or 1), int(gigabytes / GIGABYTES_EACH), JOBS_MAX))
+
+
 def parsed() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help="names of parts, or `test`; by default the matrix")
-    parser.add_argument("--jobs", type=int, default=1, help="how many parts run at a time")
+    parser.add_argument(
+        "--jobs",
+        type=lambda text: fitting_jobs() if text == "auto" else int(text),
+        default=1,
+        help="how many parts run at a time; auto: as many as memory and processors allow",
+    )
     parser.add_argument("--at-most", type=float, help="begin no part that would likely end after this time (minutes)")
     parser.add_argument("--end-by", type=float, help="end whatever still runs then (minutes)")
     parser.add_argument(

@@ -361,7 +361,7 @@ if shutil.which("prometheus") is None and shutil.which("apt-get") is None:
 if shutil.which("krb5-config") is None:
     UNLISTED["kerberos-package"] = "needs Kerberos' headers with krb5-config (libkrb5-dev, krb5-devel)"
 
-#: What `make test` runs, three at a time, as most of them wait: the long ones first.
+#: What `make test` runs, up to six at a time, as most of them wait: the long ones first.
 TEST = {
     "kafka": Part(
         "4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, *PROOFS, *TODAY]), "-m", "not matrix"], 6.5

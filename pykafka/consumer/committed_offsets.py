@@ -421,12 +421,13 @@ class GroupOffsets:
 
     def _found(self, deadline: float | None = None) -> Node:
         """Return the group's coordinator, looking for it until a deadline (s), but no longer than the socket timeout."""
-        if self._coordinator is None:
+        found = self._coordinator
+        if found is None:
             left = None
             if deadline is not None:
                 left = min(left_ms(deadline, self._cluster.handler.now(), LEAST_MS), self._cluster.socket_timeout_ms)
-            self._coordinator = self._cluster.coordinators.find(self._cluster, self._group, left)
-        return self._coordinator
+            self._coordinator = found = self._cluster.coordinators.find(self._cluster, self._group, left)
+        return found  # another worker may forget it at any time
 
     def _call(self, coordinator: Node, request: Request[R], version: int, deadline: float) -> R:
         """Send a request and return the answer; it has the rest of the time (s), and no more than the channel gives."""

@@ -87,7 +87,11 @@ class EmbeddedCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._fake.__exit__(kind, error, trace)
+        try:
+            self.close()
+        except FakeClusterError:
+            if error is None:  # else it was reported when it came
+                raise
 
     def __repr__(self) -> str:
         state = "closed" if self._fake.is_closed else self.hosts

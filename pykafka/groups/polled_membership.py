@@ -175,6 +175,7 @@ class PolledMembership(ABC):
         :raises Exception: a hook has raised it; the group was left all the same
         """
         self._subscription, self._leave_group = None, leave_group
+        joins = False
         try:
             if not self.in_callback:
                 # If the group rebalances, the last commit needs the new generation: that join has to end first.
@@ -188,9 +189,9 @@ class PolledMembership(ABC):
                         self._revoke_all()
                     finally:
                         self._local.polls = False
-                        if joins:
-                            self.abort()
         finally:  # also after a timeout or Ctrl-C, and if a hook calls this
+            if joins:
+                self.abort()
             self._end_background_join()
             self.close(timeout_ms=timeout_ms, leave_group=leave_group)
             errors = self._change.errors

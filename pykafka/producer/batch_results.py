@@ -115,7 +115,8 @@ class BatchResults:
         if error is None or verdict is Verdict.DELIVERED:
             self._owner.delivered(batch)
         elif verdict is Verdict.SPLIT:
-            self.split(batch, error, str(error))
+            if not batch.done:  # else a close has given it up
+                self.split(batch, error, str(error))
         elif verdict is Verdict.FAILED:
             self._owner.failed(batch, error, False)
         elif verdict is Verdict.RETRY and not self._may_retry(batch, error, led):
@@ -168,6 +169,10 @@ class BatchResults:
         if self._listener is not None and error is not None:  # it was sent, and goes again
             self._listener.on_retry(batch, error)
         parts = self._owner.divide(batch, error)
+        with self._lock:
+            if batch.done:  # a close has given it up meanwhile: that error stands
+                batch.parts = None
+                return
         about = (batch.topic, batch.partition_id, batch.count, len(parts))
         log.info("%s/%d: %d messages go in %d parts: %s", *about, reason)
         with self._lock:

@@ -272,9 +272,13 @@ class Completion:
                 continue  # produce() has raised it
             self.keep(batch, [message for message in batch.messages() if message._index not in indexes])
         if unreported:
+            why = (
+                "on_delivery has not returned for %d ms"
+                if limit is None
+                else "the %d ms that were left for it are over"
+            )
             log.error(
-                "on_delivery has not returned for %d ms, and is not called for %d messages to %s; stop() raises those of them "
-                "that failed",
+                f"{why}: on_delivery is not called for %d messages to %s; those of them that failed are raised",
                 round(patience * 1000),
                 unreported,
                 self._name,

@@ -192,7 +192,7 @@ class ProducerEngine(ProducerCore):
         """Return how long a stop may still wait (s): a moment at least."""
         return max(deadline - self.handler.now(), GRACE_S)
 
-    def _end(self, deadline: float | None) -> None:
+    def _end(self, deadline: float | None = None) -> None:
         """End the senders and give up the remaining batches, also if a timeout ends this.
 
         A sender that waits for a broker ends when that wait does. It sends nothing then: its batches are done.
@@ -345,6 +345,7 @@ class ProducerEngine(ProducerCore):
                 left.append(self.accumulator.shut(queue))  # for good: a caller may still wait for room in this queue
         for batch in left:
             if batch is not None and not batch.done:
+                batch.parts = None  # a sender that is about to split it comes too late
                 self.undelivered += batch.count
                 reason = batch.last_error or error
                 self.completion.complete(batch, unknown_outcome(batch, reason) or reason)

@@ -340,13 +340,13 @@ class LeaderRequests:
             raise
 
     def _timeout_within(self, seconds: float) -> int:
-        """Return how long a request waits for its answer (ms): no longer than its batches may take, or the socket timeout.
+        """Return how long a request waits for its answer (ms): until its oldest batch expires, but at least the socket timeout.
 
         :param seconds: until the oldest of its batches has expired
         """
         if seconds * 1000 >= self._timeout_ms:
             return self._timeout_ms
-        return max(int(seconds * 1000), self._core.cluster.socket_timeout_ms)
+        return max(math.ceil(seconds * 1000), self._core.cluster.socket_timeout_ms)
 
     def _number(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """Give batches their sequence numbers, if leader and cluster support them; return those that may go.

@@ -161,8 +161,9 @@ class MetadataWait:
         workers = [one.worker for one in list(self._under_way.values()) if one.worker is not None]
         for worker in workers:
             worker.interrupt()
+        until = self._handler.now() + JOIN_S
         for worker in workers:
-            worker.join(JOIN_S)
+            worker.join(max(until - self._handler.now(), 0))
 
     def _look_up(self, topic: str, deadline: float) -> None:
         """Ask the cluster for a topic, and take it in; errors as for `KafkaProducer.produce`."""

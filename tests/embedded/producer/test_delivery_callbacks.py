@@ -434,7 +434,7 @@ def test_one_that_never_returns_does_not_keep_stop(
     with pytest.raises(MessagesNotDelivered) as caught:
         producer.stop()
     assert [message.value for message, _ in caught.value.failures] == [b"refused"]
-    assert "on_delivery has not returned for 300 ms, and is not called for 2 messages to t" in caplog.text
+    assert "on_delivery has not returned for 300 ms: on_delivery is not called for 2 messages to t" in caplog.text
     go_on.set()
     worker = worker_of(engine_of(producer).completion.callbacks)
     assert worker is not None
