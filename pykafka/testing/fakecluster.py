@@ -25,6 +25,7 @@ from pykafka.testing.sasl import Sasl
 from pykafka.testing.securitycontrols import SecurityControls
 from pykafka.testing.state import ClusterState, Node
 from pykafka.testing.tls import ServerContext
+from pykafka.testing.topicnames import check_name
 from pykafka.testing.topics import Partition
 
 #: How long the timekeeper may take to end (s).
@@ -175,7 +176,9 @@ class FakeCluster(FaultControls, SecurityControls):
         """Create a topic; its partitions are led by one broker after another.
 
         :raises FakeClusterError: it exists already
+        :raises InvalidTopic: no topic may be called so
         """
+        check_name(name)
         if partitions < 1:
             raise ValueError(f"partitions is {partitions}: a topic has at least one")
         if not 1 <= replication_factor <= len(self._brokers):

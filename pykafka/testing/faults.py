@@ -160,11 +160,11 @@ class Failure(Fault):
         call.delay_ms += self.latency_ms
         request = call.request
         if not self.code:
-            return api.answer(call, request)
+            return authorized(call, api)
         if isinstance(request, wire.ProduceRequest) and request.acks == 0:
             raise HungUpError  # all that a broker can do without an answer
         if isinstance(request, wire.MetadataRequest):
-            return self._of_topics(api.answer(call, request))
+            return self._of_topics(authorized(call, api))
         if isinstance(request, wire.FetchRequest) and self.code not in _OF_SESSIONS:
             return self._of_partitions(call, request, api)
         return refusal(request, call.version, self.code)
@@ -172,7 +172,7 @@ class Failure(Fault):
     def _of_partitions(self, call: Call, request: wire.FetchRequest, api: Api) -> Response | None:
         """Put the error at each partition of the request or of its session, which goes on."""
         request.max_wait_ms = 0
-        response = api.answer(call, request)
+        response = authorized(call, api)
         if not isinstance(response, wire.FetchResponse) or response.error_code:
             return response
         sessions = call.state.fetch_sessions.get(call.node.node_id)

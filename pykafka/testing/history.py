@@ -258,7 +258,7 @@ class Call(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class PendingAnswer(Action):
+class BufferedBytes(Action):
     """How many bytes something holds, and how many it may."""
 
     name = "held"

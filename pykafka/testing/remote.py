@@ -166,9 +166,11 @@ class Remote:
         with self._lock:
             if self._is_closed:
                 raise FakeClusterError("the cluster has been closed")
-            self._cluster.close()
-            self._faults.clear()
-            self._cluster = self._cluster.again()
+            try:
+                self._cluster.close()
+            finally:  # also if it raises what a broker has failed by
+                self._faults.clear()
+                self._cluster = self._cluster.again()
 
     def call(self, control: Control, given: Mapping[str, Any]) -> Any:
         """Call a control; return its result as JSON can express it.

@@ -163,8 +163,10 @@ class _Scram:
             ) from None
 
     def _first(self, text: str) -> bytes:
-        _, _, bare = text.split(",", 2)
+        _, wanted, bare = text.split(",", 2)
         fields = fields_of(bare.encode())
+        if wanted not in ("", f"a={fields['n']}"):
+            raise ValueError("another user is wanted than the one that logs in")
         self._name = fields["n"].replace("=2C", ",").replace("=3D", "=")
         known = self._credentials[self._name, self._mechanism]
         self._nonce = fields["r"] + self._nonce

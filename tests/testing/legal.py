@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pykafka.testing.history import (
+    BufferedBytes,
     CommitTransaction,
     Crash,
     DeadLetter,
@@ -10,7 +11,6 @@ from pykafka.testing.history import (
     Drained,
     Left,
     OpenTopic,
-    PendingAnswer,
     Place,
     Poll,
     Send,
@@ -294,7 +294,7 @@ def in_time(story: Story) -> None:
     story.invoke("d", Poll(), 5)
     story.note("d", Crash())
     story.note("main", Left())
-    story.note("p", PendingAnswer("buffer", 100, 100))
+    story.note("p", BufferedBytes("buffer", 100, 100))
 
 
 LEGAL: list[tuple[str, Write]] = [

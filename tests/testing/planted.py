@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pykafka.testing.history import (
+    BufferedBytes,
     Committed,
     Crash,
     Drained,
     Left,
     OpenProducer,
-    PendingAnswer,
     Place,
     Send,
 )
@@ -337,7 +337,7 @@ def leftover(story: Story) -> None:
 
 
 def too_many_bytes(story: Story) -> None:
-    story.note("p", PendingAnswer("buffer", 101, 100))
+    story.note("p", BufferedBytes("buffer", 101, 100))
 
 
 PLANTED: list[tuple[str, Write]] = [

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found
 from pykafka.testing.checks.facts import Facts
-from pykafka.testing.history import Call, Crash, Left, Operation, PendingAnswer
+from pykafka.testing.history import BufferedBytes, Call, Crash, Left, Operation
 
 
 def check_ends(facts: Facts, slack_ms: int) -> Iterator[Anomaly]:
@@ -23,7 +23,7 @@ def check_ends(facts: Facts, slack_ms: int) -> Iterator[Anomaly]:
         if isinstance(action, Left) and (action.workers or action.connections):
             names = ", ".join((*action.workers, *action.connections))
             yield found(Kind.LEFTOVER, f"these were left when all programs had ended: {names}", operation)
-        elif isinstance(action, PendingAnswer) and action.held > action.limit:
+        elif isinstance(action, BufferedBytes) and action.held > action.limit:
             sentence = f"{operation.process} holds {action.held} bytes in {action.what}, and may hold {action.limit}"
             yield found(Kind.TOO_MANY_BYTES, sentence, operation)
 

@@ -47,10 +47,12 @@ class GroupSettings:
 
         :raises ValueError: there is no such setting, or it is of another type
         """
-        known = vars(self)
+        known = {name: value for name, value in vars(self).items() if isinstance(value, int | str)}
         for name, value in values.items():
             if name not in known:
                 raise ValueError(f"groups have no setting {name!r}: one of {', '.join(known)}")
             if type(value) is not type(known[name]):
                 raise ValueError(f"the setting {name} of groups is {value!r}: {type(known[name]).__name__} is its type")
+            if isinstance(value, int) and value < 0:
+                raise ValueError(f"the setting {name} of groups is {value}: 0 or more")
             setattr(self, name, value)

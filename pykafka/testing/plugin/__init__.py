@@ -73,6 +73,12 @@ def _scope(fixture_name: str, config: pytest.Config) -> Any:
     return config.getini("kafka_cluster_scope")
 
 
+def _uses_ours(item: pytest.Item) -> bool:
+    """Return whether a test uses a fixture of this plugin, and not one of its project that has the same name."""
+    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    return any(known[name][-1].func.__module__ == __name__ for name in FIXTURES if known.get(name))
+
+
 def _kept(item: pytest.Item) -> Kept | None:
     """Return what is kept of the cluster of a test; None if it uses none."""
     if KEPT in item.stash:
@@ -168,7 +174,7 @@ def consume_all(_kafka_deliveries: Deliveries) -> Callable[..., Any]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Refuse what the marker misspells; skip a test that the real cluster cannot run."""
-    if not FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+    if _uses_ours(item):
         wishes = Wishes.of(item)
         hosts = item.config.getoption("kafka_hosts")
         if hosts and wishes.of_fake:

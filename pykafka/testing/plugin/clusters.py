@@ -98,6 +98,11 @@ def opened(wishes: Wishes, hosts: str | None) -> Iterator[Cluster]:
     """
     cluster = RealCluster(hosts) if hosts else _fake(wishes)
     try:
+        if isinstance(cluster, FakeCluster):
+            groups = {_GROUPS[name]: value for name, value in wishes.config.items() if name in _GROUPS}
+            with refused("config"):
+                # Brokers take 6 s and more, which every test of a member that dies would wait.
+                cluster.set_group_settings(**{"min_session_timeout_ms": 1, **groups})
         for name, told in wishes.topics.items():
             create_topic(cluster, name, wishes, told)
         yield cluster
@@ -106,15 +111,11 @@ def opened(wishes: Wishes, hosts: str | None) -> Iterator[Cluster]:
 
 
 def _fake(wishes: Wishes) -> FakeCluster:
-    groups = {_GROUPS[name]: value for name, value in wishes.config.items() if name in _GROUPS}
     with refused("config"):
         check(_of_topics(wishes), TOPIC_SETTINGS, "topic")
     with refused(f"version {wishes.version!r}"):
         version = release(wishes.version or NEWEST.name).name
-    cluster = FakeCluster(wishes.brokers, as_version=version, default_partitions=wishes.partitions)
-    # Brokers take 6 s and more, which every test of a member that dies would wait.
-    cluster.set_group_settings(**{"min_session_timeout_ms": 1, **groups})
-    return cluster
+    return FakeCluster(wishes.brokers, as_version=version, default_partitions=wishes.partitions)
 
 
 def _of_topics(wishes: Wishes) -> dict[str, str]:
@@ -131,10 +132,12 @@ def create_topic(cluster: Cluster, name: str, wishes: Wishes, told: int | Mappin
     configs = _of_topics(wishes) | {key: str(value) for key, value in own.items()}
     with refused(f"topic {name!r}"):
         check(configs, TOPIC_SETTINGS, "topic")
-    if isinstance(cluster, RealCluster):
-        cluster.create_topic(name, partitions, 3, **configs)
-        return
-    cluster.create_topic(name, partitions, min(3, len(cluster.broker_ids)))
+        if type(partitions) is not int:
+            raise TypeError(f"partitions is {partitions!r}: a number from 1 on")
+        if isinstance(cluster, RealCluster):
+            cluster.create_topic(name, partitions, 3, **configs)
+            return
+        cluster.create_topic(name, partitions, min(3, len(cluster.broker_ids)))
     if configs:
         with cluster._locked() as state:
             state.topics[name].configs.update(configs)

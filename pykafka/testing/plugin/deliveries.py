@@ -94,7 +94,7 @@ class Deliveries:
                 absent = ""
             except TopicNotFoundError as error:
                 records, problem, absent = [], _Problem([], expected, count or 0), str(error)
-            if not problem:
+            if not problem and not absent:
                 return records
             if problem.stays or self._handler.now() >= until:
                 text = problem.text(f"{timeout:g} s")

@@ -59,6 +59,8 @@ class Wishes(NamedTuple):
         for name in ("brokers", "partitions"):
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 refuse(f"{name} is {getattr(self, name)!r}: a number from 1 on")
+        if not isinstance(self.faults, tuple | list):
+            refuse(f"faults is {self.faults!r}: a list of tuples")
         for fault in self.faults:
             if not isinstance(fault, tuple | list) or not fault:
                 refuse(f'faults has {fault!r}: each is a tuple such as ("fail", "Produce", "NOT_LEADER_OR_FOLLOWER")')

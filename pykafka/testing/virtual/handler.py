@@ -32,6 +32,7 @@ from pykafka.testing.virtual.primitives import (
     VirtualSemaphore,
 )
 from pykafka.testing.virtual.scheduler import Scheduler
+from pykafka.testing.virtual.streams import VirtualStream
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -136,7 +137,10 @@ class VirtualHandler(Handler):
         wanted: Callable[[], bool] | None = None,
     ) -> Stream:
         """Connect to a listener of the network. As `Handler.connect`."""
-        return self._network.connect(address, timeout, source_address, wanted)
+        return self._network.connect(address, timeout, source_address, wanted, self._made)
+
+    def _made(self, stream: VirtualStream) -> None:
+        """Note a stream that `connect` has made, for subclasses."""
 
     def listen(self, address: Address) -> Listener:
         """Listen in the network. As `Handler.listen`."""

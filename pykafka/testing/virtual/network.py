@@ -209,8 +209,12 @@ class Network:
         timeout: float,
         source_address: tuple[str, int] | None,
         wanted: Callable[[], bool] | None,
+        made: Callable[[VirtualStream], object],
     ) -> VirtualStream:
-        """Connect to a listener. As `Handler.connect`."""
+        """Connect to a listener. As `Handler.connect`.
+
+        :param made: called with the stream as soon as there is one, before the connection is known to be accepted
+        """
         scheduler = self.scheduler
         scheduler.check_inside()
         until = scheduler.until(timeout)
@@ -225,6 +229,7 @@ class Network:
             raise ConnectionRefusedError(errno.ECONNREFUSED, f"Connection refused: nothing listens at {address.text}")
         client, server = link.join(source, _address(*address.sockaddr[:2]))
         listener.offer(server)
+        made(client)
         try:
             self._await(scheduler.clock_us + link.latency_us, until, address, wanted)
         except BaseException:

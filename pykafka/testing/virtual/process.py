@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pykafka.handlers.base import Address, Stream, Worker
+from pykafka.handlers.base import Worker
 from pykafka.testing.virtual.handler import VirtualHandler
 from pykafka.testing.virtual.scheduler import VirtualWorker
+from pykafka.testing.virtual.streams import VirtualStream
 
 
 class VirtualProcess(VirtualHandler):
@@ -20,7 +21,7 @@ class VirtualProcess(VirtualHandler):
         super().__init__(parent._scheduler, parent._network)
         self.random = parent.random
         self._workers: list[VirtualWorker] = []
-        self._streams: list[Stream] = []
+        self._streams: list[VirtualStream] = []
 
     def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
         """Start a worker of this process. As `Handler.spawn`."""
@@ -29,17 +30,8 @@ class VirtualProcess(VirtualHandler):
         self._workers.append(worker)
         return worker
 
-    def connect(
-        self,
-        address: Address,
-        timeout: float,
-        source_address: tuple[str, int] | None = None,
-        wanted: Callable[[], bool] | None = None,
-    ) -> Stream:
-        """Connect to a listener of the network. As `Handler.connect`."""
-        stream = super().connect(address, timeout, source_address, wanted)
+    def _made(self, stream: VirtualStream) -> None:
         self._streams.append(stream)
-        return stream
 
     def crash(self) -> None:
         """End the process: its workers get no further turn, not even to clean up, and its streams are closed.

@@ -286,7 +286,8 @@ class Scheduler:
 
     def wake_at(self, worker: VirtualWorker, at_us: int) -> None:
         """End the present wait of a worker at a time of the clock (µs), if nothing ends it before: `park` returns False."""
-        self._add_timer(worker, at_us)
+        if worker.is_parked:  # else that wait has ended: the timer would end the next one
+            self._add_timer(worker, at_us)
 
     def _add_timer(self, worker: VirtualWorker, at_us: int) -> None:
         timers = self._timers
