@@ -132,6 +132,7 @@ def test_a_topic_that_is_not_there(deliveries: Deliveries, cluster: FakeCluster)
     with pytest.raises(TopicNotFoundError, match="nowhere"):
         deliveries.consume_all("nowhere")
     assert "lacks 1 of 1 records" in failure(deliveries, "nowhere", ["1"])
+    assert "nowhere" in failure(deliveries, "nowhere", []), "an absent topic is not an empty one"
     assert not cluster.has_topic("nowhere")
 
 

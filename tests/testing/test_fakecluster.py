@@ -199,6 +199,10 @@ def test_settings_of_groups() -> None:
             assert broker.ask(join, 3).error_code != 26
         with pytest.raises(ValueError, match="no setting 'nonsense'"):
             cluster.set_group_settings(nonsense=1)
+        with pytest.raises(ValueError, match="no setting 'configs'"):
+            cluster.set_group_settings(configs={})
+        with pytest.raises(ValueError, match="max_size of groups is -1: 0 or more"):
+            cluster.set_group_settings(max_size=-1)
 
 
 # Leaders, followers, logs

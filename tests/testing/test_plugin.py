@@ -198,6 +198,10 @@ REFUSED = {
     "handler='gvent'": 'handler is \'gvent\': "threads" or "gevent"',
     "topics=['a']": "topics is ['a']: a dict by names",
     "faults=[('fial', 'Produce')]": "has no fault 'fial': did you mean 'fail'?",
+    "topics={'a': '4'}": "has topic 'a': partitions is '4': a number from 1 on",
+    "topics={'a b': 4}": "has topic 'a b': Topic name is invalid",
+    "config={'group.max.size': '1'}": "has config: the setting max_size of groups is '1': int is its type",
+    "faults=None": "faults is None: a list of tuples",
     "faults=['stop']": "faults has 'stop': each is a tuple",
     "config={'retention.mss': 1}": "has config: Unknown topic config name: retention.mss",
     "topics={'a': {'cleanup.policy': 'x'}}": "has topic 'a': Invalid value x for configuration cleanup.policy",
@@ -218,8 +222,10 @@ def test_what_is_misspelt_is_refused_by_name(run: Run) -> None:
 
 
 def test_markers_of_projects_that_have_one_of_this_name_stay(run: Run) -> None:
-    result = run("import pytest\n\n@pytest.mark.kafka('slow', x=1)\ndef test_it(): pass\n")
-    result.assert_outcomes(passed=1)
+    own = "@pytest.fixture\ndef kafka_topic(): return 'ours'\n\n"
+    test = "@pytest.mark.kafka('slow', x=1)\ndef test_{}({}): pass\n\n"
+    result = run(f"import pytest\n\n{own}{test.format(1, '')}{test.format(2, 'kafka_topic')}")
+    result.assert_outcomes(passed=2)
 
 
 def test_a_failure_shows_what_the_brokers_were_asked(run: Run) -> None:
