@@ -310,6 +310,23 @@ class FakeCluster(FaultControls, SecurityControls):
             found.node.is_paused = False
             state.waiters.wake(found.node)
 
+    def heal(self) -> None:
+        """End whatever a test has made go wrong: faults, stopped brokers, pauses, latencies, lags, chosen coordinators.
+
+        Hooks stay, and so do versions and the clock. Records that are lost do not come back.
+        """
+        self.clear_faults()
+        self.release_markers()
+        for broker in self.broker_ids:
+            self.latency(broker, 0)
+            self.rejoin(broker)
+            self.resume(broker)
+            self.start(broker)
+        with self._locked() as state, state.moving_coordinators():
+            state.coordinators.clear()
+            state.replicas.heal()
+            self._topic_errors.codes.clear()
+
     def hang_up(self, broker: int) -> None:
         """Cut all connections of a broker, which goes on to accept others."""
         found = self._broker(broker)

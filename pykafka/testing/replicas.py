@@ -65,6 +65,14 @@ class Replicas:
             if held is partition:
                 partition.copied_to.setdefault(node_id, partition.log.end)
 
+    def heal(self) -> None:
+        """Copy to all followers that a test holds back what they lack, and give each partition a leader if a replica is up."""
+        for partition, node_id in list(self._held_back):
+            self.release(partition, node_id)
+        for partition in self._partitions():
+            if partition.leader == NO_LEADER:
+                self.elect(partition, next(filter(self._is_up, [*partition.isr, *partition.replicas]), NO_LEADER))
+
     def add(self, partition: Partition, node_id: int) -> None:
         """Make a broker a replica that is in sync, if it is none."""
         if node_id not in partition.replicas:

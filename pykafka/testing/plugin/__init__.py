@@ -26,7 +26,7 @@ FIXTURES = frozenset(
         *("kafka_handler", "assert_delivered", "consume_all"),
     }
 )
-SCOPES = ("function", "class", "module", "package", "session")
+SCOPES = ("function", "class", "module", "session")
 HANDLERS = ("threads", "gevent")
 
 
@@ -189,13 +189,14 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         if "kafka_cluster" in getattr(item, "fixturenames", ()) and Wishes.of(item).faults:
             refuse("has faults, which a fixture kafka_cluster of your own does not set up: call its methods")
         return (yield)
-    from pykafka.testing.plugin.clusters import heal, inject
+    from pykafka.testing.plugin.clusters import add_topics, heal, inject
 
     with ExitStack() as ends:
         ends.callback(heal, kept.cluster)
         try:
             wishes = Wishes.of(item)
             wishes.check_cluster(kept.wishes)
+            add_topics(kept.cluster, wishes)
             inject(kept.cluster, wishes.faults)
             if AIO in item.stash:
                 from pykafka.testing.plugin.loops import connected

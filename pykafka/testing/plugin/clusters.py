@@ -161,6 +161,13 @@ def connect(cluster: Cluster, handler: str) -> KafkaClient:
     return KafkaClient(cluster.hosts, use_greenlets=greenlets)
 
 
+def add_topics(cluster: Cluster, wishes: Wishes) -> None:
+    """Create the topics of a test's marker on a cluster that other tests share, unless it has them."""
+    for name, told in wishes.topics.items():
+        if isinstance(cluster, FakeCluster) and not cluster.has_topic(name):
+            create_topic(cluster, name, wishes, told)
+
+
 def inject(cluster: Cluster, faults: Iterable[Sequence[Any]]) -> None:
     """Set the marker's faults up: each names a method of `FakeCluster`, and has its arguments; a dict at the end names some."""
     for fault in faults:
@@ -174,15 +181,7 @@ def heal(cluster: Cluster) -> None:
     """End all faults of a fake cluster, so that clients can deliver and close, and the next test finds it well."""
     if isinstance(cluster, RealCluster) or cluster.is_closed:
         return
-    cluster.clear_faults()
-    cluster.release_markers()
-    for broker in cluster.broker_ids:
-        cluster.latency(broker, 0)
-        cluster.rejoin(broker)
-        cluster.resume(broker)
-        cluster.start(broker)
-    with cluster._locked():
-        cluster._topic_errors.codes.clear()
+    cluster.heal()
 
 
 class KafkaClock:

@@ -267,14 +267,7 @@ class Injector:
         self._stopped.set()
 
     def _heal(self) -> None:
-        cluster = self._world.cluster
-        for broker in cluster.broker_ids:
-            cluster.start(broker)
-            cluster.resume(broker)
-            cluster.rejoin(broker)
-            cluster.latency(broker, 0)
         if self._world.network is not None:
             self._world.network.heal()
-        cluster.clear_faults()
-        cluster.release_markers()
+        self._world.cluster.heal()
         self._world.history.note("faults", Fault("all is well from now on"))
