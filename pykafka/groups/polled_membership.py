@@ -69,7 +69,7 @@ class PolledMembership(ABC):
         """End heartbeats, and leave the group."""
 
     @property
-    def _joins_in_background_now(self) -> bool:
+    def _is_joining_in_background(self) -> bool:
         """Whether a worker joins beside the application's calls; most protocols have none."""
         return False
 
@@ -179,7 +179,7 @@ class PolledMembership(ABC):
         try:
             if not self.in_callback:
                 # If the group rebalances, the last commit needs the new generation: that join has to end first.
-                joins = self._joins_in_background_now
+                joins = self._is_joining_in_background
                 if not joins:
                     self.abort()
                 self._await_poll(None)

@@ -450,7 +450,7 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
                 self.connection.pause(failures)
 
     @property
-    def _joins_in_background_now(self) -> bool:
+    def _is_joining_in_background(self) -> bool:
         return self._background is not None
 
     def _end_background_join(self) -> None:

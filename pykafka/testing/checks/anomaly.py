@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pykafka.testing.history import Operation
+from pykafka.testing.history import Operation, Place
 
 
 class Kind(Enum):
@@ -66,3 +66,8 @@ def found(kind: Kind, sentence: str, *operations: Operation, allowed: str = "") 
     """Return an anomaly, with its operations in order."""
     unique = {one.number: one for one in operations}
     return Anomaly(kind, sentence, tuple(unique[number] for number in sorted(unique)), allowed)
+
+
+def named(place: Place) -> str:
+    """Return the place of a record, for a sentence."""
+    return f"{place.topic}-{place.partition} at {place.offset}"

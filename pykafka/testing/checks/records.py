@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from pykafka.common import TopicPartition
-from pykafka.testing.checks.anomaly import Anomaly, Kind, found
+from pykafka.testing.checks.anomaly import Anomaly, Kind, found, named
 from pykafka.testing.checks.facts import Facts, Polled, Sent
 from pykafka.testing.history import Drained, Operation, Outcome, Place, Poll, Seek
 
@@ -24,10 +24,6 @@ def check_records(facts: Facts) -> Iterator[Anomaly]:
         yield from _missing_results(facts, drained)
     yield from _duplicate_results(facts)
     yield from _incomplete_commits(facts)
-
-
-def _named(place: Place) -> str:
-    return f"{place.topic}-{place.partition} at {place.offset}"
 
 
 def _appearances(facts: Facts) -> Iterator[tuple[Place, int, Operation]]:
@@ -48,7 +44,7 @@ def _offsets(facts: Facts) -> Iterator[Anomaly]:
         if seen != value and place not in reported and not facts.may_lose(place.topic):
             reported.add(place)
             yield found(
-                Kind.INCONSISTENT_OFFSETS, f"{_named(place)} is {seen} and {value}: one offset has two values",
+                Kind.INCONSISTENT_OFFSETS, f"{named(place)} is {seen} and {value}: one offset has two values",
                 before, operation,
             )  # fmt: skip
 
@@ -63,7 +59,7 @@ def _duplicates(facts: Facts) -> Iterator[Anomaly]:
         if len(shown) <= max(len(sends), 1) or facts.may_lose(topic):
             continue
         allowed = "" if all(sent.producer.idempotent for sent in sends) else _RESENT
-        sentence = f"value {value} is stored {len(shown)} times: " + ", ".join(map(_named, sorted(shown)))
+        sentence = f"value {value} is stored {len(shown)} times: " + ", ".join(map(named, sorted(shown)))
         yield found(
             Kind.DUPLICATE, sentence, *shown.values(), *(sent.begun for sent in sends), allowed=allowed
         )  # fmt: skip
@@ -81,7 +77,7 @@ def _reads(facts: Facts) -> Iterator[Anomaly]:
 def _wrong_read(facts: Facts, polled: Polled) -> Anomaly | None:
     """Return what is wrong with the read of one value, if anything is."""
     operation, consumer, place, value = polled
-    what = f"{operation.process} read value {value} of {_named(place)}"
+    what = f"{operation.process} read value {value} of {named(place)}"
     origins = [sent for sent in facts.origins(value, place) if sent.begun.number < operation.number]
     if not origins:
         return found(Kind.NEVER_SENT, f"{what}, which no program had sent by then", operation)
@@ -143,7 +139,7 @@ def _lost(facts: Facts) -> Iterator[Anomaly]:
         highest = last.get(TopicPartition(*place[:2]))
         if highest is not None and highest.place.offset > place.offset:
             sentence = (
-                f"value {value} was acknowledged as {_named(place)}, and no reader has seen it, though "
+                f"value {value} was acknowledged as {named(place)}, and no reader has seen it, though "
                 f"{highest.operation.process} has read on to {highest.place.offset}"
             )
             yield found(Kind.LOST_WRITE, sentence, sent.begun, sent.shown, highest.operation)
@@ -167,7 +163,7 @@ def _unseen(facts: Facts, drained: Operation) -> Iterator[Anomaly]:
     reader = f"group {action.group}" if action.group else drained.process
     for value, sent in _expected(facts):
         if sent.action.topic in action.topics and value not in seen and _was_there(sent, drained):
-            where = _named(sent.place) if sent.place is not None else sent.action.topic
+            where = named(sent.place) if sent.place is not None else sent.action.topic
             sentence = f"value {value} was acknowledged ({where}), and {reader}, which read to the end, has not seen it"
             yield found(Kind.UNSEEN, sentence, sent.begun, sent.shown, drained)
 
@@ -192,7 +188,7 @@ def _results(facts: Facts) -> dict[int, dict[Place, Operation]]:
 def _duplicate_results(facts: Facts) -> Iterator[Anomaly]:
     for cause, places in _results(facts).items():
         if len(places) > 1:
-            where = ", ".join(map(_named, sorted(places)))
+            where = ", ".join(map(named, sorted(places)))
             sentence = f"value {cause} was handled exactly once, as promised, but has {len(places)} results: {where}"
             yield found(Kind.DUPLICATE_RESULT, sentence, *places.values())
 
