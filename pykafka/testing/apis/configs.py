@@ -59,9 +59,6 @@ def static_settings(call: Call) -> dict[str, str]:
         "node.id": str(node.node_id),
         "process.roles": "broker",
     }
-    for name in ("consumer.heartbeat.interval.ms", "consumer.session.timeout.ms"):
-        if (value := str(state.groups.settings.of_group("", name))) != GROUP_SETTINGS[name].default:
-            settings[f"group.{name}"] = value
     return settings if node.rack is None else {**settings, "broker.rack": node.rack}
 
 

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from pykafka.testing.behaviour import GroupPath
 
+#: How groups may go from the classic protocol to KIP-848, and back.
+MIGRATION_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
+
 
 class GroupSettings:
     """Brokers' configuration of groups, with Kafka's defaults unless a comment gives a reason. Times are in ms."""
@@ -27,7 +30,7 @@ class GroupSettings:
         #: Members by KIP-848 get these from the broker.
         self.consumer_session_timeout_ms = 45_000
         self.consumer_heartbeat_interval_ms = 5_000
-        #: "bidirectional", "upgrade", "downgrade" or "disabled": between the classic protocol and KIP-848.
+        #: One of `MIGRATION_POLICIES`.
         self.migration_policy = "bidirectional"
         #: Whether a commit may name an epoch before the member's present one, since which it has the partition (KIP-1251).
         self.has_assignment_epochs = True

@@ -18,20 +18,10 @@ from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.plugin.marker import Wishes, refuse
 from pykafka.testing.releases import NEWEST, release
 from pykafka.testing.settings import TOPIC_SETTINGS
+from pykafka.testing.static import STATIC, set_static
 
 #: Kafka's limit for the name of a topic, less what makes it unique.
 _NAME_MAX = 249 - 9
-#: Brokers' configuration with an effect, and its name in `GroupSettings`.
-_GROUPS = {
-    "group.consumer.heartbeat.interval.ms": "consumer_heartbeat_interval_ms",
-    "group.consumer.migration.policy": "migration_policy",
-    "group.consumer.session.timeout.ms": "consumer_session_timeout_ms",
-    "group.initial.rebalance.delay.ms": "initial_rebalance_delay_ms",
-    "group.max.session.timeout.ms": "max_session_timeout_ms",
-    "group.max.size": "max_size",
-    "group.min.session.timeout.ms": "min_session_timeout_ms",
-    "offset.metadata.max.bytes": "offset_metadata_max_bytes",
-}
 
 
 def handler_of(name: str) -> Handler:
@@ -99,10 +89,11 @@ def opened(wishes: Wishes, hosts: str | None) -> Iterator[Cluster]:
     cluster = RealCluster(hosts) if hosts else _fake(wishes)
     try:
         if isinstance(cluster, FakeCluster):
-            groups = {_GROUPS[name]: value for name, value in wishes.config.items() if name in _GROUPS}
-            with refused("config"):
-                # Brokers take 6 s and more, which every test of a member that dies would wait.
-                cluster.set_group_settings(**{"min_session_timeout_ms": 1, **groups})
+            # Brokers take 6 s and more, which every test of a member that dies would wait.
+            cluster.set_group_settings(min_session_timeout_ms=1)
+            with refused("config"), cluster._locked() as state:
+                for name in STATIC.keys() & wishes.config.keys():
+                    set_static(state, name, _text(wishes.config[name]))
         for name, told in wishes.topics.items():
             create_topic(cluster, name, wishes, told)
         yield cluster
@@ -119,7 +110,12 @@ def _fake(wishes: Wishes) -> FakeCluster:
 
 
 def _of_topics(wishes: Wishes) -> dict[str, str]:
-    return {name: str(value) for name, value in wishes.config.items() if name not in _GROUPS}
+    return {name: _text(value) for name, value in wishes.config.items() if name not in STATIC}
+
+
+def _text(value: object) -> str:
+    """Return the value of a setting as Kafka writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def create_topic(cluster: Cluster, name: str, wishes: Wishes, told: int | Mapping[str, Any] | None = None) -> None:
@@ -129,7 +125,7 @@ def create_topic(cluster: Cluster, name: str, wishes: Wishes, told: int | Mappin
     """
     own = dict(told) if isinstance(told, Mapping) else {} if told is None else {"partitions": told}
     partitions = own.pop("partitions", wishes.partitions)
-    configs = _of_topics(wishes) | {key: str(value) for key, value in own.items()}
+    configs = _of_topics(wishes) | {key: _text(value) for key, value in own.items()}
     with refused(f"topic {name!r}"):
         check(configs, TOPIC_SETTINGS, "topic")
         if type(partitions) is not int:
