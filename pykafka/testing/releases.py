@@ -90,7 +90,7 @@ NEWEST = RELEASES[-1]
 
 
 def release(name: str) -> Release:
-    """Return the release that a version names, "2.8" or "2.8.2"; of others the newest one before it.
+    """Return the release that a version names, "2.8", "2.8.0" or "2.8.2"; of other series the newest one before it.
 
     :raises ValueError: it is no version, or older than the oldest
     """
@@ -101,4 +101,5 @@ def release(name: str) -> Release:
     found = [one for one in RELEASES if one.numbers[: len(wanted)] <= wanted]
     if not found:
         raise ValueError(f"as_version is {name!r}: the oldest release that is played is {RELEASES[0].name}")
-    return found[-1]
+    # "2.8.0" speaks as 2.8.2 does, not as 1.1.1.
+    return next((one for one in RELEASES if one.numbers[:2] == wanted[:2]), found[-1])

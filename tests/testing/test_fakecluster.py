@@ -18,6 +18,7 @@ from pykafka import EmbeddedCluster, KafkaClient, KafkaException
 from pykafka.handlers import GEventHandler, ThreadingHandler
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster, FakeClusterError
+from pykafka.testing.releases import release
 from tests.support.waiting import until
 from tests.testing.connection import LIMIT, connected, handler, produce
 
@@ -481,6 +482,20 @@ def test_a_condition_of_a_fault_may_ask_the_cluster() -> None:
 
 def fail_in_the_test(*_: object) -> Any:
     raise ZeroDivisionError("of the test")
+
+
+@pytest.mark.parametrize(
+    ("asked", "played"),
+    [("2.8", "2.8.2"), ("2.8.0", "2.8.2"), ("0.10.1", "0.10.2.2"), ("4.4", "4.4.0"), ("3.5", "2.8.2"), ("5.0", "4.4.0")],
+)
+def test_a_release_that_is_not_played_has_one_that_is(asked: str, played: str) -> None:
+    assert release(asked).name == played
+
+
+@pytest.mark.parametrize("asked", ["0.7", "0.8.1", "new"])
+def test_what_is_no_release_is_refused(asked: str) -> None:
+    with pytest.raises(ValueError, match="as_version|the oldest release"):
+        release(asked)
 
 
 @pytest.mark.parametrize("place", ["on_request", "on_answer", "when"])
