@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import heapq
+import itertools
 import math
 import os
 import signal
@@ -184,7 +185,10 @@ class Scheduler:
         # (when (µs), number, worker, its turn)
         self._timers: list[tuple[int, int, VirtualWorker, int]] = []
         self._workers: dict[int, VirtualWorker] = {}
-        self._number = self._timer_number = self._nameless = 0
+        #: Returns a number that was not used before: what is made gets one, which takes the place of its address.
+        self.next_number = itertools.count(1).__next__
+        self._next_timer = itertools.count(1).__next__
+        self._nameless = 0
         self._first: VirtualWorker | None = None
         self._hub: Any = None
         self._closing = False
@@ -210,14 +214,10 @@ class Scheduler:
         """Return the time of the clock after a timeout (s): at least one microsecond later, so that polling moves the clock."""
         if timeout is None:
             return None
-        return self.clock_us + max(math.ceil(min(timeout, WAIT_MAX_S) * 1_000_000), 1)
+        microseconds = math.ceil((timeout if timeout < WAIT_MAX_S else WAIT_MAX_S) * 1_000_000)
+        return self.clock_us + (microseconds if microseconds > 1 else 1)
 
     # -- workers -------------------------------------------------------------------------------------------------------
-
-    def next_number(self) -> int:
-        """Return a number that was not used before: what is made gets one, which takes the place of its address."""
-        self._number += 1
-        return self._number
 
     def spawn(
         self, run: Callable[[], object], name: str | None, report: Callable[[str, BaseException], object]
@@ -253,8 +253,9 @@ class Scheduler:
 
         :raises OutsideSchedulerError: the caller is no worker of this scheduler
         """
-        self.check_inside()
         worker = self.current
+        if worker is None or getcurrent() is not worker.greenlet:
+            self.check_inside()  # raises
         assert worker is not None
         if self._closing:
             self._refuse(worker)
@@ -294,8 +295,7 @@ class Scheduler:
         if len(timers) > 64 + 8 * len(self._workers):  # most are of waits that have ended
             self._timers = timers = [timer for timer in timers if timer[3] == timer[2].turn]
             heapq.heapify(timers)
-        self._timer_number += 1
-        heapq.heappush(timers, (at_us, self._timer_number, worker, worker.turn))
+        heapq.heappush(timers, (at_us, self._next_timer(), worker, worker.turn))
 
     def _unpark(self, worker: VirtualWorker, woken: bool) -> None:
         worker.is_parked = False
