@@ -225,6 +225,8 @@ SEEING_IN = [
 ]
 #: The fake cluster, and what is tried on it.
 FAKE = [f"tests/{name}" for name in ("testing", "conformance", "mutations")]
+#: Thousands of seeds of the simulation, other ones each time; PYKAFKA_SIMULATED=A..B chooses them.
+SEEDS = "tests/testing/test_seeds.py"
 #: Tests without a broker, or with an embedded one: some seconds each.
 QUICK = [
     f"tests/{name}" for name in ("unit", "embedded", "testing", "conformance", "property", "contract", "regressions")
@@ -393,7 +395,8 @@ TEST = {
     "today": Part("4.3.1", [*TODAY, "-m", "not matrix"], 9),
     "seeing-in": Part("4.3.1", [*SEEING_IN, "-m", "not matrix"], 10),
     "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 4),
-    "fake": Part("4.3.1", [*FAKE, "-m", "not matrix"], 6),
+    "fake": Part("4.3.1", [*FAKE, *without([SEEDS]), "-m", "not matrix"], 6),
+    "simulation": Part("4.3.1", [SEEDS, "-m", "not matrix"], 5),
     "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 4),
     "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 5),
     "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 5, ".venvs/spark42"),
@@ -415,6 +418,8 @@ MATRIX = {
     "quick-pure": Part("4.3.1", [*QUICK, "-m", "not slow and not matrix"], 6, pure=True),
     "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 8, pure=True),
     "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without([OWN_BROKERS])], 6, pure=True),
+    # Eight thousand seeds each time: twelve rotations are a hundred thousand.
+    "simulation-long": Part("4.3.1", [SEEDS, "-m", "matrix"], 8),
     "installing": Part("4.3.1", ["-m", "matrix", *INSTALLING], 2),
     "site": Part("4.3.1", ["-m", "matrix", "tests/docs/test_site.py"], 3),
     "first-week": Part("4.3.1", [FIRST_WEEK, "-m", "matrix"], 2),

@@ -1,7 +1,7 @@
 """`Simulation`: one seed: a fake cluster, programs, faults, a history, and what the checker says of it.
 
 python -m pykafka.testing.simulate --seeds 100
-python -m pykafka.testing.simulate --seeds 400..500 --log simulated.log
+python -m pykafka.testing.simulate --next 10000 --jobs 2 --log simulated.log
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Drained, Fault, History, Left, OpenTopic, Operation
 from pykafka.testing.simulation.consumers import HEARTBEAT_MS, SESSION_MS, Handling, Member, Reading
 from pykafka.testing.simulation.plan import Injector, PlannedFault, Targets, draw
+from pykafka.testing.simulation.plans import as_test, line_of
+from pykafka.testing.simulation.plans import read as read_plan
 from pykafka.testing.simulation.producers import Producing, Transacting
+from pykafka.testing.simulation.search import Search
+from pykafka.testing.simulation.tally import SeedLog, Tally, parsed_seeds
 from pykafka.testing.simulation.transforming import Transforming
 from pykafka.testing.simulation.world import World
 from pykafka.testing.sometimes import Sometimes
@@ -36,6 +40,8 @@ REST_MS = 5_000
 END_MS = 120_000
 #: From so many seeds on, each of `sometimes.THINGS` has to have happened.
 ENOUGH_SEEDS = 200
+#: So many failures are printed with the fewest faults that it takes.
+SHRUNK_MAX = 3
 #: The most lines of a timeline.
 _LINES = 80
 _LOOK_S = 0.1
@@ -271,50 +277,114 @@ def _concerns(operation: Operation, own: set[int], processes: set[str]) -> bool:
 
 
 def report(result: Result) -> str:
-    """Return what a failed run shows, as text."""
-    lines = [f"seed {result.simulation.seed} has failed, with these faults:"]
-    lines += [f"    {fault}" for fault in result.simulation.plan or ()]
-    lines += [f"{name} has raised {type(error).__name__}: {error}" for name, error in result.errors]
-    lines += [str(anomaly) for anomaly in result.anomalies[:5]]
-    return "\n".join([*lines, "what happened:", *timeline(result)])
+    """Return what a failed run shows, as text: its faults, its timeline, and how to run it again."""
+    seed, plan = result.simulation.seed, list(result.simulation.plan or ())
+    lines = [f"seed {seed} has failed, with these faults:"]
+    lines += [f"    {fault}" for fault in plan]
+    found = [f"{name} has raised {type(error).__name__}: {error}" for name, error in result.errors]
+    found += [str(anomaly) for anomaly in result.anomalies[:5]]
+    lines += [*found, "what happened:", *timeline(result)]
+    lines += ["with this line in a file, --plan FILE runs it again:", line_of(seed, plan)]
+    first = found[0].splitlines()[0] if found else "It passes."
+    return "\n".join([*lines, "as a test:", as_test(seed, plan, first)])
 
 
-def _seeds(text: str) -> range:
-    first, dots, last = text.partition("..")
-    return range(int(first), int(last) + 1) if dots else range(int(first))
+class _Runs:
+    """Runs seeds in this process, and prints those that fail, the first ones with the fewest faults that it takes."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+        self._shrunk = 0
+        self.last: Result | None = None
+
+    def run(self, seeds: range) -> Tally:
+        """Run seeds; return what they have shown."""
+        sometimes, tally = Sometimes(), Tally(seeds)
+        for seed in seeds:
+            result = self.last = Simulation(seed).run()
+            tally.cpu_s += result.cpu_s
+            sometimes.look(result.history)
+            if result.failed:
+                tally.failed.append(seed)
+                self._report(result)
+        tally.counts = sometimes.counts
+        return tally
+
+    def _report(self, result: Result) -> None:
+        self._shrunk += 1
+        if self._shrunk <= SHRUNK_MAX:
+            self._write(report(shrink(result)) + "\n")
+        else:  # to make plans shorter takes a hundred times as long as a seed
+            seed, signs = result.simulation.seed, ", ".join(sorted(result.signs))
+            self._write(f"seed {seed} has failed, too ({signs}): --seeds {seed}..{seed} shows how\n")
+
+    def again(self, path: str) -> int:
+        """Run the seeds of a file with their plans; return the status."""
+        failed = []
+        with open(path, encoding="utf-8") as file:
+            rows = [read_plan(line) for line in file if line.strip()]
+        for seed, plan in rows:
+            result = self.last = Simulation(seed, plan).run()
+            if result.failed:
+                failed.append(seed)
+                self._write(report(result) + "\n")
+        self._write(f"{len(rows)} seeds with plans, {len(failed)} failed {failed}\n")
+        return 1 if failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m pykafka.testing.simulate", description=main.__doc__)
+    add = parser.add_argument
+    add("--seeds", type=parsed_seeds, default=range(100), metavar="N | A..B", help="0 to N-1, or A to B")
+    add("--next", type=int, metavar="N", help="instead: so many seeds behind those that are in the log")
+    add("--jobs", type=int, default=1, metavar="N", help="how many processes run them; 1 by default")
+    add("--log", type=SeedLog, metavar="FILE", help="append a line for each piece of the seeds")
+    add("--piece", type=int, default=1000, metavar="N", help="how many seeds are a piece; 1000 by default")
+    add("--minutes", type=float, metavar="M", help="begin no piece after this time")
+    add("--sum", type=SeedLog, metavar="FILE", help="run nothing: print the sums of a log, by commit")
+    add("--plan", metavar="FILE", help="instead: run the seeds of a file with their plans, as failures are printed")
+    add("--history", metavar="FILE", help="write the history of the last seed of one job, a line for each operation")
+    add("--tally", metavar="FILE", help="for --jobs: write the line of the log to this file, and return no failure")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] = sys.stdout.write) -> int:
     """Run seeds, and report those that fail, each with the fewest faults that still make it fail."""
-    parser = argparse.ArgumentParser(prog="python -m pykafka.testing.simulate", description=main.__doc__)
-    parser.add_argument("--seeds", type=_seeds, default=range(100), metavar="N | A..B", help="0 to N-1, or A to B")
-    parser.add_argument("--log", metavar="FILE", help="append a line for each run of this program")
-    parser.add_argument(
-        "--history", metavar="FILE", help="write the history of the last seed, a line for each operation"
-    )
+    parser = _parser()
     options = parser.parse_args(arguments)
-    sometimes, failed, cpu_s = Sometimes(), [], 0.0
-    result: Result | None = None
-    for seed in options.seeds:
-        result = Simulation(seed).run()
-        cpu_s += result.cpu_s
-        sometimes.look(result.history)
-        if result.failed:
-            failed.append(seed)
-            write(report(shrink(result)) + "\n")
-    count = len(options.seeds)
-    missing = sometimes.missing() if count >= ENOUGH_SEEDS else []
+    if options.sum is not None:
+        write(options.sum.summed())
+        return 0
+    if options.next is not None:
+        if options.log is None:
+            parser.error("--next needs --log FILE, which says what was run")
+        first = options.log.next_seed()
+        options.seeds = range(first, first + options.next)
+    runs = _Runs(write)
+    if options.plan is not None:
+        status = runs.again(options.plan)
+    elif options.tally is not None:
+        with open(options.tally, "w", encoding="utf-8") as file:
+            file.write(runs.run(options.seeds).line("") + "\n")
+        status = 0
+    else:
+        search = Search(
+            runs.run, write, jobs=options.jobs, piece=options.piece, log=options.log, minutes=options.minutes
+        )
+        status = _summed_up(search.run(options.seeds), write)
+    if options.history and runs.last is not None:
+        with open(options.history, "w", encoding="utf-8") as file:
+            runs.last.history.write(file)
+    return status
+
+
+def _summed_up(total: Tally, write: Callable[[str], object]) -> int:
+    """Print what seeds have shown; return the status."""
+    missing = total.missing() if len(total.seeds) >= ENOUGH_SEEDS else []
     for thing in missing:
         write(f"this has happened in no seed: {thing}\n")
-    text = f"{count} seeds, {len(failed)} failed {failed}, {1000 * cpu_s / max(count, 1):.0f} ms of CPU each\n"
-    write(text)
-    if options.log:
-        with open(options.log, "a", encoding="utf-8") as file:
-            file.write(f"{options.seeds.start}..{options.seeds.stop - 1}: {text}")
-    if options.history and result is not None:
-        with open(options.history, "w", encoding="utf-8") as file:
-            result.history.write(file)
-    return 1 if failed or missing else 0
+    write(f"{total}\n")
+    return 1 if total.failed or missing else 0
 
 
 if __name__ == "__main__":

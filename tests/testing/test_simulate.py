@@ -18,6 +18,7 @@ from pykafka.testing.checker import Checker
 from pykafka.testing.history import History
 from pykafka.testing.simulate import ORDERS, Simulation, report, shrink
 from pykafka.testing.simulation.plan import FAULTS, PlannedFault, Targets, draw
+from pykafka.testing.simulation.tally import SeedLog
 from pykafka.testing.simulation.world import World
 from pykafka.testing.sometimes import THINGS, Sometimes
 from tests.testing.stories import P0, Story
@@ -113,14 +114,20 @@ def test_an_error_of_a_program_is_reported(monkeypatch: pytest.MonkeyPatch) -> N
     assert "faults has raised ZeroDivisionError: planted" in report(result)
 
 
-def test_main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """It prints failures and what has not happened, appends a line to the log, and returns whether all is well."""
     written: list[str] = []
     log = tmp_path / "log"
     assert simulate.main(["--seeds", "5..6", "--log", str(log)], written.append) == 0
     assert written[0].startswith("2 seeds, 0 failed [], ")
-    assert simulate.main(["--seeds", "1", "--log", str(log)], written.append) == 0
-    assert [line.split(":")[0] for line in log.read_text().splitlines()] == ["5..6", "0..0"]
+    assert simulate.main(["--next", "1", "--log", str(log)], written.append) == 0
+    assert [(tally.seeds, tally.failed) for _, tally in SeedLog(log).entries()] == [
+        (range(5, 7), []),
+        (range(7, 8), []),
+    ]
+    with pytest.raises(SystemExit):
+        simulate.main(["--next", "1"], written.append)
+    assert "--next needs --log FILE" in capsys.readouterr().err
     monkeypatch.setattr(simulate, "ENOUGH_SEEDS", 1)
     assert simulate.main(["--seeds", "1"], written.append) == 1
     assert any(text.startswith("this has happened in no seed: ") for text in written)
@@ -137,6 +144,26 @@ def test_main_reports_failures(losing: Callable[[], Simulation], monkeypatch: py
     assert simulate.main(["--seeds", "1..1"], written.append) == 1
     assert written[0].startswith("seed 1 has failed, with these faults:\n    lose() at 800 ms")
     assert written[1].startswith("1 seeds, 1 failed [1], ")
+    monkeypatch.setattr(simulate, "SHRUNK_MAX", 0)  # as if others had failed before it
+    assert simulate.main(["--seeds", "1..1"], written.append) == 1
+    assert written[2].startswith("seed 1 has failed, too (")
+    assert written[2].endswith("--seeds 1..1 shows how\n")
+
+
+def test_a_failure_is_run_again_and_becomes_a_test(losing: Callable[[], Simulation], tmp_path: Path) -> None:
+    """The report has a line that `--plan` reads, and the source of a test; both run the seed with its plan."""
+    lines = report(losing().run()).splitlines()
+    at = lines.index("with this line in a file, --plan FILE runs it again:")
+    plans = tmp_path / "plans"
+    plans.write_text(lines[at + 1] + "\n")
+    written: list[str] = []
+    assert simulate.main(["--plan", str(plans)], written.append) == 1
+    assert written[0].splitlines() == lines
+    assert written[1] == "1 seeds with plans, 1 failed [1]\n"
+    scope: dict[str, Any] = {"Simulation": Simulation, "PlannedFault": PlannedFault, "report": report}
+    exec("\n".join(lines[lines.index("as a test:") + 1 :]), scope)  # what a person pastes
+    with pytest.raises(AssertionError, match="seed 1 has failed"):
+        scope["test_seed_1"]()
 
 
 def test_plan() -> None:

@@ -152,9 +152,8 @@ class Network:
     def _new_link(self) -> Link:
         faults = self.faults
         low, high = faults.latency_ms
-        link = Link(
-            self._connections, int((low + self._random.random() * (high - low)) * 1000), Random(self._random.random())
-        )
+        latency_us = int((low + self._random.random() * (high - low)) * 1000)
+        link = Link(self._connections, latency_us, self._random.random())
         link.jitter_us, link.split = faults.jitter_ms * 1000, faults.split
         if self._happens(faults.cut):
             link.cut_at = self._soon_us()

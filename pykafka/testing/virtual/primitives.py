@@ -33,13 +33,14 @@ class Line:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._waiting: deque[VirtualWorker] = deque()
+        self._waiting: list[VirtualWorker] = []
 
     def wait(self, until_us: int | None) -> bool:
         """Wait for `wake`, until a time of the clock (µs); return whether it was `wake`."""
         scheduler = self._scheduler
-        scheduler.check_inside()
         worker = scheduler.current
+        if worker is None:
+            scheduler.check_inside()  # raises
         assert worker is not None
         self._waiting.append(worker)
         try:
@@ -58,13 +59,14 @@ class Line:
     def wake(self) -> None:
         """End the wait of the first one, if there is one."""
         if self._waiting:
-            self._scheduler.wake(self._waiting.popleft())
+            self._scheduler.wake(self._waiting.pop(0))
 
     def wake_all(self) -> None:
         """End all waits."""
-        waiting, self._waiting = self._waiting, deque()
-        for worker in waiting:
-            self._scheduler.wake(worker)
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for worker in waiting:
+                self._scheduler.wake(worker)
 
 
 class VirtualEvent(Numbered):
@@ -160,7 +162,14 @@ class VirtualLock(VirtualSemaphore):
         if self._value:
             raise RuntimeError("release unlocked lock")
         self._value = 1
-        self._line.wake()
+        if self._line._waiting:
+            self._line.wake()
+
+    def __enter__(self) -> bool:
+        if self._value and not self._scheduler.preemption:  # as most are
+            self._value = 0
+            return True
+        return self.acquire()
 
     def locked(self) -> bool:
         """Return whether a worker holds the lock."""

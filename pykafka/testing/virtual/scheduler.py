@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 import heapq
+import itertools
 import math
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -29,10 +29,12 @@ START_US = 1_000_000_000
 WAIT_MAX_S = 1e10
 #: So many turns without a step of the clock are a circle that never ends.
 STILL_MAX = 200_000
-#: How often garbage is collected (turns): at the same turns with each run of a seed.
-COLLECT_EVERY = 50_000
-#: How often the processor's time is looked at (turns).
+#: How many turns a run may take: a seed of a simulation takes some thousands.
+TURNS_MAX = 2_000_000
+#: How often the scheduler looks whether it should end (turns).
 LOOK_EVERY = 1024
+#: How often garbage is collected (turns, a multiple of those): at the same turns with each run of a seed.
+COLLECT_EVERY = 50 * LOOK_EVERY
 #: How many waits a worker may try to begin when it has been ended, before the scheduler leaves it where it is.
 LAST_WAITS = 1000
 #: How many calls of a worker an error shows, the innermost ones.
@@ -51,7 +53,7 @@ class DeadlockError(SchedulerError):
 
 
 class RunawayError(SchedulerError):
-    """Raised by `Scheduler.run` when a seed takes too much of the processor's time, or its clock stands still."""
+    """Raised by `Scheduler.run` when a seed takes too many turns, its clock stands still, or a worker never waits."""
 
 
 class OutsideSchedulerError(SchedulerError):
@@ -156,15 +158,19 @@ class Scheduler:
     next deadline. While `run` lasts, Python collects garbage at fixed turns only.
 
     :param seed: decides the order
-    :param wall_limit: how much of the processor's time a run may take (s)
+    :param turns_max: how many turns a run may take: a slow machine ends no seed that passes on another one
+    :param busy_limit: how much of the processor's time a worker may take between two waits (s), and up to twice as much
     :param preemption: how likely it is that a worker gives way before it takes a free lock (0 to 1): a higher chance tries
         more orders, and takes longer. Compiled modules take fewer locks than their sources: above 0, the history of a seed is
         one with them, and another without
     """
 
-    def __init__(self, seed: int, *, wall_limit: float = 60.0, preemption: float = 0.0) -> None:
+    def __init__(
+        self, seed: int, *, turns_max: int = TURNS_MAX, busy_limit: float = 60.0, preemption: float = 0.0
+    ) -> None:
         self.seed = seed
-        self.wall_limit = wall_limit
+        self.turns_max = turns_max
+        self.busy_limit = busy_limit
         self.preemption = preemption
         #: Draws a float from 0 to 1 for the order of workers, and for nothing else.
         self.draw = Random(f"order of {seed}").random
@@ -184,14 +190,18 @@ class Scheduler:
         # (when (µs), number, worker, its turn)
         self._timers: list[tuple[int, int, VirtualWorker, int]] = []
         self._workers: dict[int, VirtualWorker] = {}
-        self._number = self._timer_number = self._nameless = 0
+        #: Returns a number that was not used before: what is made gets one, which takes the place of its address.
+        self.next_number = itertools.count(1).__next__
+        self._next_timer = itertools.count(1).__next__
+        self._nameless = 0
         self._first: VirtualWorker | None = None
         self._hub: Any = None
         self._closing = False
         # What came while the other workers were being ended; raised behind that.
         self._late: BaseException | None = None
-        self._still_since = 0
-        self._limit_at = math.inf
+        self._still_since = self._begun = 0
+        # The turns at the last signal of the processor's time.
+        self._turns_then = -1
 
     def __repr__(self) -> str:
         return f"<Scheduler of seed {self.seed} at {self.now_ms()} ms, {len(self._workers)} workers>"
@@ -210,14 +220,10 @@ class Scheduler:
         """Return the time of the clock after a timeout (s): at least one microsecond later, so that polling moves the clock."""
         if timeout is None:
             return None
-        return self.clock_us + max(math.ceil(min(timeout, WAIT_MAX_S) * 1_000_000), 1)
+        microseconds = math.ceil((min(WAIT_MAX_S, timeout)) * 1_000_000)
+        return self.clock_us + (max(1, microseconds))
 
     # -- workers -------------------------------------------------------------------------------------------------------
-
-    def next_number(self) -> int:
-        """Return a number that was not used before: what is made gets one, which takes the place of its address."""
-        self._number += 1
-        return self._number
 
     def spawn(
         self, run: Callable[[], object], name: str | None, report: Callable[[str, BaseException], object]
@@ -253,8 +259,9 @@ class Scheduler:
 
         :raises OutsideSchedulerError: the caller is no worker of this scheduler
         """
-        self.check_inside()
         worker = self.current
+        if worker is None or getcurrent() is not worker.greenlet:
+            self.check_inside()  # raises
         assert worker is not None
         if self._closing:
             self._refuse(worker)
@@ -294,8 +301,7 @@ class Scheduler:
         if len(timers) > 64 + 8 * len(self._workers):  # most are of waits that have ended
             self._timers = timers = [timer for timer in timers if timer[3] == timer[2].turn]
             heapq.heapify(timers)
-        self._timer_number += 1
-        heapq.heappush(timers, (at_us, self._timer_number, worker, worker.turn))
+        heapq.heappush(timers, (at_us, self._next_timer(), worker, worker.turn))
 
     def _unpark(self, worker: VirtualWorker, woken: bool) -> None:
         worker.is_parked = False
@@ -349,11 +355,11 @@ class Scheduler:
         Ctrl-C is raised in that function, whichever worker runs.
 
         :raises DeadlockError: all workers wait, and none has a deadline
-        :raises RunawayError: it took too much of the processor's time, or the clock stood still
+        :raises RunawayError: it took too many turns, the clock stood still, or a worker never waited
         """
         if self._hub is not None:
             raise SchedulerError("this scheduler runs already: call the function, or spawn a worker")
-        self._hub, self._closing, self._still_since = getcurrent(), False, self.turns
+        self._hub, self._closing, self._still_since, self._begun = getcurrent(), False, self.turns, self.turns
         self.has_ended = False
         self._first = first = self.spawn(partial(fn, *args), "first", _not_reported)
         try:
@@ -434,8 +440,8 @@ class Scheduler:
             gc.collect(1)
         if self.turns - self._still_since > STILL_MAX:
             self._run_away(f"{STILL_MAX} turns of workers did not move the clock")
-        if time.thread_time() > self._limit_at:
-            self._run_away(f"it took more than {self.wall_limit} s of the processor's time")
+        if self.turns - self._begun > self.turns_max:
+            self._run_away(f"it took more than {self.turns_max} turns of workers")
 
     def _run_away(self, why: str) -> None:
         raise RunawayError(f"seed {self.seed} does not end: {why}. {self.describe()}")
@@ -475,14 +481,14 @@ class Scheduler:
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
-        """Limit the processor's time, also of a worker that never waits, if this is the main thread."""
-        self._limit_at = time.thread_time() + self.wall_limit
+        """End a worker that never waits, if this is the main thread: others get no signals."""
+        self._turns_then = -1
         try:
             former = signal.signal(signal.SIGVTALRM, self._on_limit)
-        except ValueError:  # another thread: `_look` finds it at the next turn
+        except ValueError:
             yield
             return
-        signal.setitimer(signal.ITIMER_VIRTUAL, self.wall_limit, self.wall_limit)
+        signal.setitimer(signal.ITIMER_VIRTUAL, self.busy_limit, self.busy_limit)
         try:
             yield
         finally:
@@ -490,8 +496,11 @@ class Scheduler:
             signal.signal(signal.SIGVTALRM, former)
 
     def _on_limit(self, _number: int, _frame: FrameType | None) -> None:
+        turns_then, self._turns_then = self._turns_then, self.turns
+        if turns_then != self.turns:  # a worker has waited meanwhile
+            return
         try:
-            self._run_away(f"it took more than {self.wall_limit} s of the processor's time")
+            self._run_away(f"a worker took more than {self.busy_limit} s of the processor's time between two waits")
         except RunawayError as error:
             if getcurrent() is self._hub:
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import struct
 from collections import deque
 from collections.abc import Sequence
 from random import Random
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 WINDOW = 256 * 1024
 #: How many pieces one write may be cut into.
 PIECES_MAX = 5
+_EVENT = struct.Struct(">cqqq").pack
 #: A time of the clock that never comes (µs).
 NEVER = 1 << 62
 
@@ -53,8 +55,7 @@ class Connections:
         :param number: of the stream or connection
         :param data: its bytes
         """
-        self._history.update(b"%s %d %d %d\n" % (what, self.scheduler.clock_us, number, len(data)))
-        self._history.update(data)
+        self._history.update(_EVENT(what, self.scheduler.clock_us, number, len(data)) + data)
 
 
 class Link:
@@ -62,7 +63,7 @@ class Link:
 
     :param connections: of its network
     :param latency_us: how long bytes take in one direction
-    :param random: of this connection alone
+    :param seed: of what it draws
     """
 
     __slots__ = (
@@ -75,16 +76,17 @@ class Link:
             "loses_of_client",
             "lost_from",
             "number",
-            "random",
+            "_random",
         ),
-        "split",
+        *("_seed", "split"),
     )
 
-    def __init__(self, connections: Connections, latency_us: int, random: Random) -> None:
+    def __init__(self, connections: Connections, latency_us: int, seed: float) -> None:
         self._connections = connections
         self.number = connections.next_number()
         self.latency_us = latency_us
-        self.random = random
+        self._seed = seed
+        self._random: Random | None = None
         self.jitter_us = 0.0
         #: The chance of a write to arrive in pieces.
         self.split = 0.0
@@ -94,6 +96,12 @@ class Link:
         self.lost_from = NEVER
         self.loses_of_client = False
         self._ends: list[VirtualStream] = []
+
+    def draw(self) -> float:
+        """Return a number from 0 to 1."""
+        if self._random is None:  # to make one costs more than most connections draw
+            self._random = Random(self._seed)
+        return self._random.random()
 
     def join(self, source: Address, target: Address) -> tuple[VirtualStream, VirtualStream]:
         """Return both ends: that of the client and that of the server."""
@@ -214,7 +222,7 @@ class VirtualStream(Numbered):
 
     def _await(self, until: int) -> None:
         scheduler = self._scheduler
-        scheduler.check_inside()
+        scheduler.check_inside()  # before it counts as the reader
         self._reader = scheduler.current
         try:
             scheduler.park(until)
@@ -267,7 +275,7 @@ class VirtualStream(Numbered):
         elif link.lost_from <= now and self.is_client == link.loses_of_client:
             peer._unread += len(data)  # they fill the buffers on the way
         elif data:
-            draw, gap_us = link.random.random, 0
+            draw, gap_us = link.draw, 0
             while link.split and len(data) > 1 and draw() < link.split:
                 size = 1 + int(draw() * min(len(data) - 1, max(len(data) // PIECES_MAX, 16)))
                 peer._arrive(data[:size], gap_us)
@@ -282,7 +290,7 @@ class VirtualStream(Numbered):
         link = self._link
         at = self._scheduler.clock_us + link.latency_us
         if link.jitter_us:
-            at += int(link.random.random() * link.jitter_us)
+            at += int(link.draw() * link.jitter_us)
         self._last_at = at = max(at, self._last_at + gap_us)
         return at
 

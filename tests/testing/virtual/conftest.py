@@ -10,7 +10,7 @@ from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 @pytest.fixture
 def scheduler() -> Scheduler:
     """Return a scheduler that ends a test which runs away."""
-    return Scheduler(7, wall_limit=20)
+    return Scheduler(7, busy_limit=20)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import gc
 import signal
 import threading
 from collections.abc import Callable
+from time import process_time
 from typing import Any
 
 import pytest
@@ -156,16 +157,28 @@ def _polling(virtual: VirtualHandler) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "why"), [(_still, "did not move the clock"), (_busy, "processor"), (_polling, "processor")]
+    ("program", "why"), [(_still, "did not move the clock"), (_busy, "processor"), (_polling, "20000 turns")]
 )
 def test_a_seed_that_runs_away_is_ended(program: Callable[[VirtualHandler], None], why: str) -> None:
-    scheduler = Scheduler(7, wall_limit=0.5)
+    scheduler = Scheduler(7, busy_limit=0.5, turns_max=300_000 if program is _still else 20_000)
     handler = VirtualHandler(scheduler, Network(scheduler))
-    if program is _still:
-        scheduler.wall_limit = 20
     with pytest.raises(RunawayError, match=rf"seed 7 does not end: .*{why}.*first"):
         scheduler.run(program, handler)
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
+
+
+def test_a_slow_machine_ends_no_seed(scheduler: Scheduler, virtual: VirtualHandler) -> None:
+    """However much of the processor's time all turns take together: only one that does not end counts."""
+    scheduler.busy_limit = 0.05
+
+    def program() -> int:
+        began_s, pauses = process_time(), 0
+        while process_time() - began_s < 0.3:
+            virtual.sleep(1)
+            pauses += 1
+        return pauses
+
+    assert scheduler.run(program) > 0
 
 
 def test_a_wait_outside_of_the_scheduler_is_an_error(scheduler: Scheduler, virtual: VirtualHandler) -> None:

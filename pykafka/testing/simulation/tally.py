@@ -1,0 +1,142 @@
+"""`Tally`: what a range of seeds has shown; `SeedLog`: a file with the tallies of a long search, a line for each."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pykafka import __version__
+from pykafka.testing.sometimes import THINGS
+
+
+def parsed_seeds(text: str) -> range:
+    """Return the seeds of a text: "N" are 0 to N-1, "A..B" are A to B."""
+    first, dots, last = text.partition("..")
+    return range(int(first), int(last) + 1) if dots else range(int(first))
+
+
+def seeds_text(seeds: range) -> str:
+    """Return a range as `parsed_seeds` reads it."""
+    return f"{seeds.start}..{seeds.stop - 1}"
+
+
+@dataclass
+class Tally:
+    """The outcome of a range of seeds.
+
+    :param failed: the seeds that have failed
+    :param cpu_s: how much of the processor's time the seeds took, without what made plans of faults shorter (s)
+    :param counts: in how many seeds each of `sometimes.THINGS` has happened
+    """
+
+    seeds: range
+    failed: list[int] = field(default_factory=list)
+    cpu_s: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        count = len(self.seeds)
+        cpu_ms = 1000 * self.cpu_s / max(count, 1)
+        return f"{count} seeds, {len(self.failed)} failed {self.failed}, {cpu_ms:.0f} ms of CPU each"
+
+    def add(self, other: Tally) -> None:
+        """Add the outcome of the seeds behind these."""
+        self.seeds = range(self.seeds.start if self.seeds else other.seeds.start, other.seeds.stop)
+        self.failed += other.failed
+        self.cpu_s += other.cpu_s
+        self.counts += other.counts
+
+    def missing(self) -> list[str]:
+        """Return what has happened in no seed."""
+        return [thing for thing in THINGS if not self.counts[thing]]
+
+    def line(self, commit: str) -> str:
+        """Return this as a line of JSON."""
+        row = {"seeds": seeds_text(self.seeds), "commit": commit, "failed": self.failed, "cpu_s": round(self.cpu_s, 3)}
+        return json.dumps({**row, "counts": self.counts})
+
+    @classmethod
+    def of_line(cls, line: str) -> tuple[str, Tally]:
+        """Return the commit and the tally of a line."""
+        row: dict[str, Any] = json.loads(line)
+        tally = cls(parsed_seeds(row["seeds"]), row["failed"], row["cpu_s"], Counter(row["counts"]))
+        return row["commit"], tally
+
+
+class SeedLog:
+    """A file with a line for each piece of a search.
+
+    :param path: of the file, which need not exist
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def append(self, tally: Tally, commit: str) -> None:
+        """Add a line."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(tally.line(commit) + "\n")
+
+    def entries(self) -> list[tuple[str, Tally]]:
+        """Return the commits and tallies of all lines."""
+        if not self.path.exists():
+            return []
+        return [Tally.of_line(line) for line in self.path.read_text(encoding="utf-8").splitlines()]
+
+    def next_seed(self) -> int:
+        """Return the first seed behind all that were logged."""
+        return max((tally.seeds.stop for _, tally in self.entries()), default=0)
+
+    def summed(self) -> str:
+        """Return a line for each commit, and one for all: seeds that ran twice at a commit count once."""
+        by_commit: dict[str, list[Tally]] = {}
+        for commit, tally in self.entries():
+            by_commit.setdefault(commit, []).append(tally)
+        lines = [f"{commit}: {_sum(tallies)}" for commit, tallies in by_commit.items()]
+        seeds = sum(_distinct(tally.seeds for tally in tallies) for tallies in by_commit.values())
+        failures = sum(len(set(_failed(tallies))) for tallies in by_commit.values())
+        lines.append(f"all: {seeds} seeds, {failures} failed, at {len(by_commit)} commits")
+        return "\n".join(lines) + "\n"
+
+
+def _failed(tallies: Iterable[Tally]) -> list[int]:
+    return sorted({seed for tally in tallies for seed in tally.failed})
+
+
+def _distinct(ranges: Iterable[range]) -> int:
+    """Return how many numbers ranges have, each counted once."""
+    count = end = 0
+    for one in sorted(ranges, key=lambda one: one.start):
+        count += max(one.stop - max(one.start, end), 0)
+        end = max(end, one.stop)
+    return count
+
+
+def _sum(tallies: list[Tally]) -> str:
+    counts: Counter[str] = sum((tally.counts for tally in tallies), Counter())
+    runs = sum(len(tally.seeds) for tally in tallies)
+    cpu_ms = 1000 * sum(tally.cpu_s for tally in tallies) / max(runs, 1)
+    failed = _failed(tallies)
+    text = (
+        f"{_distinct(tally.seeds for tally in tallies)} seeds in {len(tallies)} pieces, {len(failed)} failed {failed}"
+    )
+    never = [thing for thing in THINGS if not counts[thing]]
+    return f"{text}, {cpu_ms:.0f} ms of CPU each" + (f"; never: {', '.join(never)}" if never else "")
+
+
+def commit() -> str:
+    """Return the commit of this package's checkout, "-dirty" behind it if files differ; its version if it is installed."""
+    here = Path(__file__).parent
+    if "site-packages" not in here.parts:
+        command = ["git", "-C", str(here), "describe", "--always", "--dirty", "--exclude=*", "--abbrev=10"]
+        try:
+            return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+        except (OSError, subprocess.SubprocessError):  # no git, or no checkout
+            pass
+    return __version__
