@@ -14,6 +14,7 @@ from pykafka.testing.history import (
     Commit,
     CommitTransaction,
     DeadLetter,
+    Fault,
     History,
     OpenConsumer,
     OpenProducer,
@@ -74,6 +75,10 @@ class Story(History):
         """Start a consumer."""
         self.note(who, OpenConsumer(group, committed, latest))
 
+    def member(self, who: str = "c", auto_commit: bool = False, notices_ms: int | None = None) -> None:
+        """Start a member of the group."""
+        self.note(who, OpenConsumer(GROUP, auto_commit=auto_commit, notices_ms=notices_ms))
+
     def producer(self, who: str = "p", idempotent: bool = True, durable: bool = True) -> None:
         """Start a producer."""
         self.note(who, OpenProducer(idempotent, durable))
@@ -94,9 +99,9 @@ class Story(History):
         """Give a member its partitions."""
         self.note(who, Assigned(GROUP, generation, partitions))
 
-    def revoked(self, generation: int, *partitions: TopicPartition, who: str = "c") -> None:
+    def revoked(self, generation: int, *partitions: TopicPartition, who: str = "c", lost: bool = False) -> None:
         """Take partitions from a member."""
-        self.note(who, Revoked(GROUP, generation, partitions))
+        self.note(who, Revoked(GROUP, generation, partitions, lost))
 
     def commit(self, offset: int, who: str = "c", outcome: str = "ok", partition: int = 0) -> None:
         """Commit an offset."""
@@ -106,10 +111,17 @@ class Story(History):
         """Go on at another offset."""
         self.note(who, Seek(Place(TOPIC, 0, offset)))
 
-    def acquire(self, *offsets: int, who: str = "s") -> None:
+    def fault(self, *words: str, number: int | None = None, lasts_ms: int | None = None) -> None:
+        """Make a fault; it ends after a time, or happens now if it has no number."""
+        self.note("faults", Fault(" ".join(words), words, number))
+        if lasts_ms is not None:
+            self.clock_ms += lasts_ms
+            self.note("faults", Fault("the end", number=number, ends=True))
+
+    def acquire(self, *offsets: int, who: str = "s", lock_ms: int | None = None) -> None:
         """Give records to a member of a share group."""
         places = tuple(Place(TOPIC, 0, offset) for offset in offsets)
-        self.ok(self.invoke(who, Acquire(GROUP)), Acquire(GROUP, places))
+        self.ok(self.invoke(who, Acquire(GROUP)), Acquire(GROUP, places, lock_ms=lock_ms))
 
     def acknowledge(self, *offsets: int, who: str = "s", kind: str = "accept", outcome: str = "ok") -> None:
         """Acknowledge records of a share group."""
