@@ -224,13 +224,17 @@ class AbortTransaction(Action):
 class Acquire(Action):
     """A share consumer is asked for records.
 
-    :param lock_ms: how long the group keeps the records for it (ms), from a moment that may be before the call, if it asks for
-        records in advance; None: not known, and it does not ask in advance
+    :param values: of the records at `places`, in their order; empty: not known
+    :param asked_ms: when the member asked the broker for each of them (ms), which may be before the call, as members ask in
+        advance; empty: not known
+    :param lock_ms: how long the group keeps them for the member after that (ms); None: not known
     """
 
     name = "acquire"
     group: str
     places: tuple[Place, ...] = ()
+    values: tuple[int, ...] = ()
+    asked_ms: tuple[int, ...] = ()
     lock_ms: int | None = None
 
 

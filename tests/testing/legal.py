@@ -512,9 +512,47 @@ def explained_errors(story: Story) -> None:
 
 
 def shared_in_advance(story: Story) -> None:
-    """A record that was fetched in advance is handed out late: its lock may have begun before another member had it."""
-    story.acquire(1, lock_ms=100)
-    story.acquire(1, who="u", lock_ms=100)
+    """A record that was asked for in advance is handed out late: another member had it meanwhile, or has accepted it since."""
+    story.acquire(1, 2)
+    story.acquire(1, who="u", before_ms=50)
+    story.acknowledge(1)
+    story.acknowledge(2)
+    story.acquire(2, who="u", before_ms=50)
+
+
+def shared_and_ignored(story: Story) -> None:
+    """A broker takes no notice of acknowledgements of what others have dealt with since, or of what has no lock."""
+    story.acquire(1, 2, 3, lock_ms=100)
+    story.clock_ms += 100
+    story.acquire(1, 2, who="u")
+    story.acquire(3, who="u", lock_ms=100)
+    story.acknowledge(1, who="u")
+    story.acknowledge(1)
+    begun = story.invoke("u", Acknowledge(GROUP, (Place(TOPIC, 0, 2),), "reject"))
+    story.acknowledge(2, kind="release")
+    story.ok(begun)
+    story.clock_ms += 100
+    story.acknowledge(3)
+
+
+def shared_in_sessions_that_end(story: Story) -> None:
+    """A fault ends the session of a member, or it closes: then its lock ends, too."""
+    story.acquire(1, 2)
+    story.fault("cut_all")
+    for offset in (1, 2):
+        story.acquire(offset, who="u")
+    story.acknowledge(1, who="u")
+    story.acknowledge(1)
+    story.ok(story.invoke("u", Call("close consumer")))
+    story.acknowledge(2)
+
+
+def shared_and_given_again(story: Story) -> None:
+    """A member acknowledges a record, and is given it again before the call has ended."""
+    story.acquire(1)
+    begun = story.invoke("s", Acknowledge(GROUP, (Place(TOPIC, 0, 1),), "release"))
+    story.acquire(1)
+    story.ok(begun)
     story.acknowledge(1)
 
 
@@ -581,6 +619,9 @@ LEGAL: list[tuple[str, Write]] = [
     ("", former_owner_that_does_not_know),
     ("", explained_errors),
     ("", shared_in_advance),
+    ("accepted-twice", shared_and_ignored),
+    ("accepted-twice", shared_in_sessions_that_end),
+    ("", shared_and_given_again),
     ("", shared_at_the_same_time),
     ("", in_time),
 ]

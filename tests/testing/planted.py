@@ -488,8 +488,8 @@ def accepted_twice(story: Story) -> None:
     story.acquire(1)
     places = (Place(TOPIC, 0, 2),)
     first, second = story.invoke("s", Acquire(GROUP)), story.invoke("u", Acquire(GROUP))
-    story.ok(first, Acquire(GROUP, places))
-    story.ok(second, Acquire(GROUP, places))
+    story.ok(first, Acquire(GROUP, places, lock_ms=1_000))
+    story.ok(second, Acquire(GROUP, places, lock_ms=1_000))
     first, second = story.invoke("s", Acknowledge(GROUP, places)), story.invoke("u", Acknowledge(GROUP, places))
     story.ok(second)
     story.ok(first)
@@ -502,11 +502,11 @@ def accepted_after_loss(story: Story) -> None:
     story.acknowledge(1)
 
 
-def accepted_after_another_has_released(story: Story) -> None:
-    story.acquire(1, lock_ms=100)
+def accepted_within_the_lock_of_another(story: Story) -> None:
+    """A member asks in advance; the other one has asked before that."""
+    story.acquire(1, before_ms=10, lock_ms=100)
     story.clock_ms += 110
-    story.acquire(1, who="u", lock_ms=100)
-    story.acknowledge(1, who="u", kind="release")
+    story.acquire(1, who="u", before_ms=50, lock_ms=100)
     story.acknowledge(1)
 
 
@@ -622,7 +622,7 @@ PLANTED: list[tuple[str, Write]] = [
     ("accepted-without-acquiring", accepted_while_it_is_given),
     ("accepted-without-acquiring", accepted_by_a_restarted_member),
     ("accepted-after-loss", accepted_after_loss),
-    ("accepted-after-loss", accepted_after_another_has_released),
+    ("accepted-after-loss", accepted_within_the_lock_of_another),
     ("acquired-after-accept", acquired_after_accept),
     ("acquired-after-accept", acquired_after_reject),
     ("unexplained-error", attribute_error),

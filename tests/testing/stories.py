@@ -118,10 +118,12 @@ class Story(History):
             self.clock_ms += lasts_ms
             self.note("faults", Fault("the end", number=number, ends=True))
 
-    def acquire(self, *offsets: int, who: str = "s", lock_ms: int | None = None) -> None:
-        """Give records to a member of a share group."""
+    def acquire(self, *offsets: int, who: str = "s", before_ms: int | None = None, lock_ms: int = 1_000) -> None:
+        """Give records to a member of a share group, which has perhaps asked for them a while before."""
         places = tuple(Place(TOPIC, 0, offset) for offset in offsets)
-        self.ok(self.invoke(who, Acquire(GROUP)), Acquire(GROUP, places, lock_ms=lock_ms))
+        begun = self.invoke(who, Acquire(GROUP))
+        asked_ms = () if before_ms is None else (begun.time_ms - before_ms,) * len(places)
+        self.ok(begun, Acquire(GROUP, places, asked_ms=asked_ms, lock_ms=lock_ms))
 
     def acknowledge(self, *offsets: int, who: str = "s", kind: str = "accept", outcome: str = "ok") -> None:
         """Acknowledge records of a share group."""

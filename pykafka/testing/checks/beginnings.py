@@ -1,4 +1,4 @@
-"""`Beginnings`: a consumer that comes to a partition begins at the committed offset of its group, or at the start of the log."""
+"""`Beginnings`: a consumer that comes to a partition begins at the committed offset of its group, or at the start."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Beginnings:
         self._waiting[process, key] = former or Beginning(since, None)
 
     def go(self, process: str, key: TopicPartition) -> Beginning | None:
-        """Note that a consumer has left a partition, or goes where the program says; return how it came, if it has read nothing."""
+        """Note that a consumer has left a partition, or goes elsewhere; return how it came, if it has read nothing yet."""
         return self._waiting.pop((process, key), None)
 
     def restart(self, process: str) -> None:
