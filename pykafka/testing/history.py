@@ -82,12 +82,17 @@ class OpenConsumer(Action):
     :param group: its group; "" for none
     :param committed: it reads committed records alone
     :param latest: it begins at the ends of partitions, so it does not show what is before
+    :param auto_commit: it commits by itself, so the history does not show what its group has committed
+    :param notices_ms: within this time a member notices that another one has its partitions, if no fault is active (ms);
+        None: no bound
     """
 
     name = "consumer"
     group: str = ""
     committed: bool = False
     latest: bool = False
+    auto_commit: bool = False
+    notices_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,18 +222,27 @@ class AbortTransaction(Action):
 
 @dataclass(frozen=True, slots=True)
 class Acquire(Action):
-    """A share consumer is asked for records."""
+    """A share consumer is asked for records.
+
+    :param values: of the records at `places`, in their order; empty: not known
+    :param asked_ms: when the member asked the broker for each of them (ms), which may be before the call, as members ask in
+        advance; empty: not known
+    :param lock_ms: how long the group keeps them for the member after that (ms); None: not known
+    """
 
     name = "acquire"
     group: str
     places: tuple[Place, ...] = ()
+    values: tuple[int, ...] = ()
+    asked_ms: tuple[int, ...] = ()
+    lock_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge(Action):
     """A share consumer acknowledges records.
 
-    :param kind: "accept", "release" or "reject"
+    :param kind: "accept", "release", "reject", or "renew", after which its lock begins anew
     """
 
     name = "acknowledge"
@@ -269,10 +283,18 @@ class BufferedBytes(Action):
 
 @dataclass(frozen=True, slots=True)
 class Fault(Action):
-    """Something goes wrong on purpose, or is put right."""
+    """Something goes wrong on purpose, or is put right.
+
+    :param words: its name and what it concerns, by which the checker knows which errors it may cause
+    :param number: of the fault; it is the same when the fault ends
+    :param ends: the fault ends now; without a number: all do
+    """
 
     name = "fault"
     text: str
+    words: tuple[str, ...] = ()
+    number: int | None = None
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)

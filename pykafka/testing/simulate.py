@@ -19,6 +19,7 @@ from pykafka.testing.checker import Anomaly, Checker
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Drained, Fault, History, Left, OpenTopic, Operation
 from pykafka.testing.simulation.consumers import HEARTBEAT_MS, SESSION_MS, Handling, Member, Reading
+from pykafka.testing.simulation.ordinary import ORDINARY
 from pykafka.testing.simulation.plan import Injector, PlannedFault, Targets, draw
 from pykafka.testing.simulation.plans import as_test, line_of
 from pykafka.testing.simulation.plans import read as read_plan
@@ -120,7 +121,7 @@ class Simulation:
         if not errors:
             connections = (f"{network.open_connections} connections",) if network.open_connections else ()
             history.note("simulation", Left(tuple(scheduler.leftovers), connections))
-        return Result(self, history, Checker(SLACK_MS).check(history), errors, process_time() - begun_s)
+        return Result(self, history, Checker(SLACK_MS, ORDINARY).check(history), errors, process_time() - begun_s)
 
     def run_on(
         self, handler: Handler, history: History, network: Network | None = None

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pykafka.testing.history import (
+    Acknowledge,
     BufferedBytes,
+    Call,
+    Commit,
     CommitTransaction,
     Crash,
     DeadLetter,
     Deleted,
     Drained,
+    Fault,
     Left,
     OpenTopic,
     Place,
     Poll,
+    Read,
     Send,
 )
 from tests.testing.planted import Write, committed
@@ -289,6 +294,278 @@ def shared(story: Story) -> None:
     story.acknowledge(3, outcome="fail")
 
 
+def began_behind_a_marker(story: Story) -> None:
+    """The committed offset is that of a marker, or of an aborted record."""
+    story.consumer(committed=True, group=GROUP)
+    story.begin()
+    story.send(1, 0)
+    story.commit_transaction()
+    story.begin()
+    story.send(2, 2)
+    story.abort()
+    story.send(3, 4)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.commit(1)
+    story.revoked(2, P0)
+    story.consumer(committed=True, group=GROUP)
+    story.assigned(2, P0)
+    story.poll((4, 3))
+
+
+def began_at_a_commit_of_unknown_outcome(story: Story) -> None:
+    """It may have taken effect, or not: members begin at either of its offsets, until there is a later one."""
+    for who in "cde":
+        story.member(who)
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.commit(1)
+    story.poll((1, 2))
+    story.commit(2, outcome="unknown")
+    story.assigned(2, P0, who="d")
+    story.poll((2, 3), who="d")
+    story.assigned(3, P0, who="e")
+    story.poll((1, 2), who="e")
+
+
+def began_while_others_commit(story: Story) -> None:
+    """The commit of the former owner has its effect before the lookup of the next one, or behind it; its answer comes late."""
+    for who in "cde":
+        story.member(who)
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.commit(1)
+    story.poll((1, 2))
+    begun = story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 2),)))
+    story.assigned(2, P0, who="d")
+    story.poll((1, 2), who="d")
+    story.assigned(3, P0, who="e")
+    story.poll((2, 3), who="e")
+    story.ok(begun)
+
+
+def began_after_the_call_began(story: Story) -> None:
+    """The member looked its position up within the call in which it was assigned the partition, before a commit ended there."""
+    story.member()
+    story.member("d")
+    story.sends(1, 2)
+    story.assigned(1, P0, who="d")
+    story.poll((0, 1), who="d")
+    begun = story.invoke("c", Poll())
+    story.commit(1, who="d")
+    story.revoked(2, P0, who="d")
+    story.assigned(2, P0)
+    story.ok(begun, Poll((Read(TOPIC, 0, (0, 1), (1, 2)),)))
+
+
+def began_where_a_transaction_has_committed(story: Story) -> None:
+    """The offsets of an aborted transaction do not count; those of one without a clear outcome may."""
+    story.consumer("x", group=GROUP)
+    story.sends(1, 2, 3)
+    story.assigned(1, P0, who="x")
+    story.begin("x")
+    story.poll((0, 1), who="x")
+    story.commit(1, who="x")
+    story.commit_transaction(who="x")
+    story.begin("x")
+    story.poll((1, 2), who="x")
+    story.commit(2, who="x")
+    story.abort(who="x")
+    story.poll((1, 2), who="x")
+    story.begin("x")
+    story.commit(2, who="x")
+    story.commit_transaction("unknown", who="x")
+    for generation, (offset, value) in enumerate([(1, 2), (2, 3)], 2):
+        who = f"y{generation}"
+        story.consumer(who, group=GROUP)
+        story.assigned(generation, P0, who=who)
+        story.poll((offset, value), who=who)
+
+
+def began_behind_what_was_deleted(story: Story) -> None:
+    story.member()
+    story.sends(1, 2, 3)
+    story.note("main", Deleted(Place(TOPIC, 0, 2)))
+    story.assigned(1, P0)
+    story.poll((2, 3))
+
+
+def began_behind_what_was_compacted(story: Story) -> None:
+    story.note("main", OpenTopic(TOPIC, compacted=True))
+    story.member()
+    for offset, value in enumerate([1, 2, 3]):
+        story.send(value, offset, key="a")
+    story.assigned(1, P0)
+    story.poll((2, 3))
+
+
+def began_in_a_topic_that_loses(story: Story) -> None:
+    story.note("main", OpenTopic(TOPIC, may_lose=True))
+    story.member()
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((2, 3))
+
+
+def began_behind_what_was_not_durable(story: Story) -> None:
+    """Nobody has seen a record that one broker alone had acknowledged, and its offset is free."""
+    story.producer(durable=False)
+    story.member()
+    story.sends(1)
+    story.send(2, 1, who="q")
+    story.assigned(1, P0)
+    story.poll((1, 2))
+
+
+def began_where_it_has_sought(story: Story) -> None:
+    story.member()
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.seek(2)
+    story.poll((2, 3))
+
+
+def kept_its_position(story: Story) -> None:
+    """An eager member gives all up and gets it again at once, twice; it goes on where it was, though it has committed less."""
+    story.member()
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.commit(1)
+    story.poll((1, 2))
+    for generation in (2, 3):
+        story.revoked(generation - 1, P0)
+        story.assigned(generation, P0)
+    story.poll((2, 3))
+
+
+def began_again(story: Story) -> None:
+    """A member that was killed begins at the committed offset, and reads what it has not committed once more."""
+    story.member()
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.commit(1)
+    story.poll((1, 2))
+    story.note("c", Crash())
+    story.member()
+    story.assigned(2, P0)
+    story.poll((1, 2))
+
+
+def members_that_commit_by_themselves(story: Story) -> None:
+    """How much they have committed is not known; they go back, and pass over what the group was given, or a seek skipped."""
+    for who in "cde":
+        story.member(who, auto_commit=True)
+    story.sends(1, 2, 3, 4)
+    story.poll((0, 1), (1, 2), (2, 3), (3, 4), who="r")
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    story.assigned(2, P0, who="d")
+    story.poll((1, 2), who="d")
+    story.seek(3, who="d")
+    story.poll((3, 4), who="d")
+    story.assigned(3, P0, who="e")
+    story.poll((3, 4), who="e")
+
+
+def sent_again_to_another_partition(story: Story) -> None:
+    """The program has sent it to both partitions, and one attempt has failed; or the producer chooses the partition."""
+    story.send(1, outcome="fail", partition=1)
+    story.send(1, outcome="unknown")
+    story.unknown(story.invoke("p", Send(TOPIC, 2)))
+    story.poll((0, 1))
+    story.poll((0, 2), partition=1)
+
+
+def former_owner_that_does_not_know(story: Story) -> None:
+    """It reads on while a fault keeps the answers from it, and for the time that it takes to notice afterwards."""
+    story.member(notices_ms=100)
+    story.member("d")
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.fault("pause", "1", number=1)
+    story.assigned(2, P0, who="d")
+    story.poll((0, 1))
+    story.clock_ms += 200
+    story.poll((1, 2))
+    story.note("faults", Fault("all is well", ends=True))
+    story.clock_ms += 90
+    story.poll((2, 3))
+    story.revoked(1, P0, lost=True)
+
+
+def explained_errors(story: Story) -> None:
+    """A fault is active, or was so when the call began, or a little before; or the error is ordinary at any time."""
+    story.fault("fail", "Produce", "RETRIABLE", number=1)
+    story.unknown(story.invoke("p", Send(TOPIC, 1, 0)), "TimeOut")
+    begun = story.invoke("p", Send(TOPIC, 2, 0))
+    story.note("faults", Fault("the end", number=1, ends=True))
+    story.clock_ms += 1000
+    story.unknown(begun, "TimeOut")
+    story.fault("pause", "2")
+    story.clock_ms += 90
+    story.unknown(story.invoke("c", Call("close")), "TimeOut")
+    story.unknown(story.invoke("c", Call("flush")), "Error")
+
+
+def shared_in_advance(story: Story) -> None:
+    """A record that was asked for in advance is handed out late: another member had it meanwhile, or has accepted it since."""
+    story.acquire(1, 2)
+    story.acquire(1, who="u", before_ms=50)
+    story.acknowledge(1)
+    story.acknowledge(2)
+    story.acquire(2, who="u", before_ms=50)
+
+
+def shared_and_ignored(story: Story) -> None:
+    """A broker takes no notice of acknowledgements of what others have dealt with since, or of what has no lock."""
+    story.acquire(1, 2, 3, lock_ms=100)
+    story.clock_ms += 100
+    story.acquire(1, 2, who="u")
+    story.acquire(3, who="u", lock_ms=100)
+    story.acknowledge(1, who="u")
+    story.acknowledge(1)
+    begun = story.invoke("u", Acknowledge(GROUP, (Place(TOPIC, 0, 2),), "reject"))
+    story.acknowledge(2, kind="release")
+    story.ok(begun)
+    story.clock_ms += 100
+    story.acknowledge(3)
+
+
+def shared_in_sessions_that_end(story: Story) -> None:
+    """A fault ends the session of a member, or it closes: then its lock ends, too."""
+    story.acquire(1, 2)
+    story.fault("cut_all")
+    for offset in (1, 2):
+        story.acquire(offset, who="u")
+    story.acknowledge(1, who="u")
+    story.acknowledge(1)
+    story.ok(story.invoke("u", Call("close consumer")))
+    story.acknowledge(2)
+
+
+def shared_and_given_again(story: Story) -> None:
+    """A member acknowledges a record, and is given it again before the call has ended."""
+    story.acquire(1)
+    begun = story.invoke("s", Acknowledge(GROUP, (Place(TOPIC, 0, 1),), "release"))
+    story.acquire(1)
+    story.ok(begun)
+    story.acknowledge(1)
+
+
+def shared_at_the_same_time(story: Story) -> None:
+    """A member acknowledges while another one is given the record: the one comes before the other."""
+    story.acquire(1)
+    begun = story.invoke("s", Acknowledge(GROUP, (Place(TOPIC, 0, 1),), "release"))
+    story.acquire(1, who="u")
+    story.ok(begun)
+    story.acknowledge(1, who="u", kind="renew")
+    story.acknowledge(1, who="u")
+
+
 def in_time(story: Story) -> None:
     story.call("close", timeout_ms=10, lasts_ms=10)
     story.invoke("d", Poll(), 5)
@@ -325,5 +602,26 @@ LEGAL: list[tuple[str, Write]] = [
     ("", abort_puts_back),
     ("", dead_letters),
     ("", shared),
+    ("", began_behind_a_marker),
+    ("", began_at_a_commit_of_unknown_outcome),
+    ("", began_while_others_commit),
+    ("", began_after_the_call_began),
+    ("", began_where_a_transaction_has_committed),
+    ("", began_behind_what_was_deleted),
+    ("", began_behind_what_was_compacted),
+    ("", began_in_a_topic_that_loses),
+    ("", began_behind_what_was_not_durable),
+    ("", began_where_it_has_sought),
+    ("", kept_its_position),
+    ("", began_again),
+    ("", members_that_commit_by_themselves),
+    ("", sent_again_to_another_partition),
+    ("", former_owner_that_does_not_know),
+    ("", explained_errors),
+    ("", shared_in_advance),
+    ("accepted-twice", shared_and_ignored),
+    ("accepted-twice", shared_in_sessions_that_end),
+    ("", shared_and_given_again),
+    ("", shared_at_the_same_time),
     ("", in_time),
 ]

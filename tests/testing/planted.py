@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pykafka.testing.history import (
+    Acknowledge,
+    Acquire,
+    Assign,
     BufferedBytes,
+    Call,
     Committed,
     Crash,
     Drained,
@@ -306,11 +310,229 @@ def dead_letter_twice(story: Story) -> None:
     story.dead_letter(4, who="d")
 
 
+def began_behind(story: Story) -> None:
+    """Another reader has seen what the group has passed over."""
+    story.member()
+    story.member("d")
+    story.sends(1, 2, 3)
+    story.poll((0, 1), (1, 2), (2, 3), who="r")
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.commit(1)
+    story.revoked(2, P0)
+    story.assigned(2, P0, who="d")
+    story.poll((2, 3), who="d")
+
+
+def began_behind_at_once(story: Story) -> None:
+    """The group has committed nothing."""
+    story.member()
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((1, 2))
+    story.poll((0, 1), who="r")
+
+
+def began_behind_as_another_did(story: Story) -> None:
+    """A commit that the group has replaced does not count any more, even if its outcome was unknown."""
+    for who in "cde":
+        story.member(who)
+    story.sends(1, 2, 3)
+    story.poll((0, 1), (1, 2), (2, 3), who="r")
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    story.commit(2, outcome="unknown")
+    story.assigned(2, P0, who="d")
+    story.poll((0, 1), who="d")
+    story.commit(1, who="d")
+    story.revoked(3, P0, who="d")
+    story.assigned(3, P0, who="e")
+    story.poll((2, 3), who="e")
+
+
+def began_behind_own_commit(story: Story) -> None:
+    """Members commit by themselves: at most behind what they were given."""
+    story.member(auto_commit=True)
+    story.member("d", auto_commit=True)
+    story.sends(1, 2, 3)
+    story.poll((0, 1), (1, 2), (2, 3), who="r")
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.assigned(2, P0, who="d")
+    story.poll((2, 3), who="d")
+
+
+def began_behind_without_assignment(story: Story) -> None:
+    """A program has chosen the partition."""
+    story.consumer()
+    story.sends(1, 2)
+    story.ok(story.invoke("c", Assign((P0,))))
+    story.poll((1, 2))
+    story.poll((0, 1), who="r")
+
+
+def began_behind_after_an_abort(story: Story) -> None:
+    """The position is not put back to the committed offset."""
+    story.consumer("x", group=GROUP)
+    story.sends(1, 2)
+    story.poll((0, 1), (1, 2), who="r")
+    story.assigned(1, P0, who="x")
+    story.begin("x")
+    story.poll((0, 1), who="x")
+    story.commit(1, who="x")
+    story.abort(who="x")
+    story.poll((1, 2), who="x")
+
+
+def began_before(story: Story) -> None:
+    story.member()
+    story.member("d")
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    story.commit(2)
+    story.revoked(2, P0)
+    story.assigned(2, P0, who="d")
+    story.poll((1, 2), who="d")
+
+
+def began_at_a_former_position(story: Story) -> None:
+    """Another member had the partition in between, so its own former position does not count."""
+    story.member()
+    story.member("d")
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.commit(1)
+    story.revoked(2, P0)
+    story.assigned(2, P0, who="d")
+    story.poll((1, 2), who="d")
+    story.commit(2, who="d")
+    story.revoked(3, P0, who="d")
+    story.assigned(3, P0)
+    story.poll((1, 2))
+
+
+def misplaced(story: Story) -> None:
+    story.send(1, outcome="unknown")
+    story.poll((0, 1), partition=1)
+
+
+def misplaced_in_another_topic(story: Story) -> None:
+    story.unknown(story.invoke("p", Send("other", 1)))
+    story.poll((0, 1))
+
+
+def misplaced_by_acknowledgement(story: Story) -> None:
+    story.ok(story.invoke("p", Send(TOPIC, 1, 0)), Send(TOPIC, 1, 1, 0))
+
+
+def read_after_loss(story: Story) -> None:
+    story.member()
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.revoked(1, P0, lost=True)
+    story.poll((1, 2))
+
+
+def read_of_a_revoked_partition(story: Story) -> None:
+    """The member has another assignment in the next generation."""
+    story.member()
+    story.member("d")
+    story.sends(1, 2)
+    story.assigned(1, P0, P1)
+    story.assigned(2, P1)
+    story.assigned(2, P0, who="d")
+    story.poll((0, 1))
+
+
+def two_owners_for_too_long(story: Story) -> None:
+    """Without any fault, a former owner goes on longer than it takes to notice."""
+    story.member(notices_ms=100)
+    story.member("d")
+    story.sends(1, 2)
+    story.fault("pause", number=1, lasts_ms=50)
+    story.assigned(1, P0)
+    story.assigned(2, P0, who="d")
+    story.poll((0, 1))
+    story.clock_ms += 110
+    story.poll((1, 2))
+
+
+def attribute_error(story: Story) -> None:
+    """An error that is ordinary at no time."""
+    begun = story.invoke("p", Send(TOPIC, 1, 0))
+    story.unknown(begun, "AttributeError")
+
+
+def time_out_without_a_fault(story: Story) -> None:
+    """The fault that could explain it has ended long before."""
+    story.fault("pause", "1", number=1, lasts_ms=10)
+    story.clock_ms += 101
+    story.unknown(story.invoke("c", Call("close")), "TimeOut")
+
+
+def time_out_of_another_fault(story: Story) -> None:
+    story.fault("fail", "Produce", "TOO_LARGE", number=1)
+    story.unknown(story.invoke("c", Call("close")), "TimeOut")
+
+
+def time_out_of_another_call(story: Story) -> None:
+    story.fault("pause", "1", number=1)
+    story.unknown(story.invoke("c", Call("flush")), "TimeOut")
+
+
 def accepted_twice(story: Story) -> None:
-    story.acquire(1, 2)
-    story.acquire(2, who="u")
-    story.acknowledge(1, 2)
-    story.acknowledge(2, who="u")
+    """Two members are given a record at the same time, and accept it at the same time."""
+    story.acquire(1)
+    places = (Place(TOPIC, 0, 2),)
+    first, second = story.invoke("s", Acquire(GROUP)), story.invoke("u", Acquire(GROUP))
+    story.ok(first, Acquire(GROUP, places, lock_ms=1_000))
+    story.ok(second, Acquire(GROUP, places, lock_ms=1_000))
+    first, second = story.invoke("s", Acknowledge(GROUP, places)), story.invoke("u", Acknowledge(GROUP, places))
+    story.ok(second)
+    story.ok(first)
+
+
+def accepted_after_loss(story: Story) -> None:
+    """The lock of the member has ended, as another one has the record."""
+    story.acquire(1)
+    story.acquire(1, who="u")
+    story.acknowledge(1)
+
+
+def accepted_within_the_lock_of_another(story: Story) -> None:
+    """A member asks in advance; the other one has asked before that."""
+    story.acquire(1, before_ms=10, lock_ms=100)
+    story.clock_ms += 110
+    story.acquire(1, who="u", before_ms=50, lock_ms=100)
+    story.acknowledge(1)
+
+
+def accepted_after_release(story: Story) -> None:
+    story.acquire(1)
+    story.acknowledge(1, kind="release")
+    story.acknowledge(1)
+
+
+def accepted_while_it_is_given(story: Story) -> None:
+    """The acknowledgement was called before the member had the record."""
+    begun = story.invoke("s", Acknowledge(GROUP, (Place(TOPIC, 0, 1),)))
+    story.acquire(1)
+    story.ok(begun)
+
+
+def accepted_by_a_restarted_member(story: Story) -> None:
+    story.acquire(1)
+    story.note("s", Crash())
+    story.acknowledge(1)
+
+
+def acquired_after_reject(story: Story) -> None:
+    story.acquire(1)
+    story.acknowledge(1, kind="reject")
+    story.acquire(1, who="u")
 
 
 def accepted_without_acquiring(story: Story) -> None:
@@ -365,6 +587,9 @@ PLANTED: list[tuple[str, Write]] = [
     ("nonmonotonic-send", nonmonotonic_send_without_numbers),
     ("int-nonmonotonic-send", int_nonmonotonic_send),
     ("int-send-skip", int_send_skip),
+    ("misplaced", misplaced),
+    ("misplaced", misplaced_in_another_topic),
+    ("misplaced", misplaced_by_acknowledgement),
     ("never-sent", never_sent),
     ("never-sent", read_before_it_was_sent),
     ("duplicate-result", duplicate_result),
@@ -372,6 +597,17 @@ PLANTED: list[tuple[str, Write]] = [
     ("incomplete-commit", incomplete_commit),
     ("two-owners", two_owners),
     ("two-owners", two_owners_by_a_kept_partition),
+    ("two-owners", two_owners_for_too_long),
+    ("read-after-loss", read_after_loss),
+    ("read-after-loss", read_of_a_revoked_partition),
+    ("began-behind", began_behind),
+    ("began-behind", began_behind_at_once),
+    ("began-behind", began_behind_as_another_did),
+    ("began-behind", began_behind_own_commit),
+    ("began-behind", began_behind_without_assignment),
+    ("began-behind", began_behind_after_an_abort),
+    ("began-before", began_before),
+    ("began-before", began_at_a_former_position),
     ("commit-beyond", commit_beyond),
     ("commit-beyond", commit_beyond_before_any_read),
     ("commit-after-loss", commit_after_loss),
@@ -382,7 +618,17 @@ PLANTED: list[tuple[str, Write]] = [
     ("dead-letter-twice", dead_letter_twice),
     ("accepted-twice", accepted_twice),
     ("accepted-without-acquiring", accepted_without_acquiring),
+    ("accepted-without-acquiring", accepted_after_release),
+    ("accepted-without-acquiring", accepted_while_it_is_given),
+    ("accepted-without-acquiring", accepted_by_a_restarted_member),
+    ("accepted-after-loss", accepted_after_loss),
+    ("accepted-after-loss", accepted_within_the_lock_of_another),
     ("acquired-after-accept", acquired_after_accept),
+    ("acquired-after-accept", acquired_after_reject),
+    ("unexplained-error", attribute_error),
+    ("unexplained-error", time_out_without_a_fault),
+    ("unexplained-error", time_out_of_another_fault),
+    ("unexplained-error", time_out_of_another_call),
     ("late-end", late_end),
     ("no-end", no_end),
     ("leftover", leftover),

@@ -14,6 +14,7 @@ from pykafka.testing.history import (
     Commit,
     CommitTransaction,
     DeadLetter,
+    Fault,
     History,
     OpenConsumer,
     OpenProducer,
@@ -74,6 +75,10 @@ class Story(History):
         """Start a consumer."""
         self.note(who, OpenConsumer(group, committed, latest))
 
+    def member(self, who: str = "c", auto_commit: bool = False, notices_ms: int | None = None) -> None:
+        """Start a member of the group."""
+        self.note(who, OpenConsumer(GROUP, auto_commit=auto_commit, notices_ms=notices_ms))
+
     def producer(self, who: str = "p", idempotent: bool = True, durable: bool = True) -> None:
         """Start a producer."""
         self.note(who, OpenProducer(idempotent, durable))
@@ -94,9 +99,9 @@ class Story(History):
         """Give a member its partitions."""
         self.note(who, Assigned(GROUP, generation, partitions))
 
-    def revoked(self, generation: int, *partitions: TopicPartition, who: str = "c") -> None:
+    def revoked(self, generation: int, *partitions: TopicPartition, who: str = "c", lost: bool = False) -> None:
         """Take partitions from a member."""
-        self.note(who, Revoked(GROUP, generation, partitions))
+        self.note(who, Revoked(GROUP, generation, partitions, lost))
 
     def commit(self, offset: int, who: str = "c", outcome: str = "ok", partition: int = 0) -> None:
         """Commit an offset."""
@@ -106,10 +111,19 @@ class Story(History):
         """Go on at another offset."""
         self.note(who, Seek(Place(TOPIC, 0, offset)))
 
-    def acquire(self, *offsets: int, who: str = "s") -> None:
-        """Give records to a member of a share group."""
+    def fault(self, *words: str, number: int | None = None, lasts_ms: int | None = None) -> None:
+        """Make a fault; it ends after a time, or happens now if it has no number."""
+        self.note("faults", Fault(" ".join(words), words, number))
+        if lasts_ms is not None:
+            self.clock_ms += lasts_ms
+            self.note("faults", Fault("the end", number=number, ends=True))
+
+    def acquire(self, *offsets: int, who: str = "s", before_ms: int | None = None, lock_ms: int = 1_000) -> None:
+        """Give records to a member of a share group, which has perhaps asked for them a while before."""
         places = tuple(Place(TOPIC, 0, offset) for offset in offsets)
-        self.ok(self.invoke(who, Acquire(GROUP)), Acquire(GROUP, places))
+        begun = self.invoke(who, Acquire(GROUP))
+        asked_ms = () if before_ms is None else (begun.time_ms - before_ms,) * len(places)
+        self.ok(begun, Acquire(GROUP, places, asked_ms=asked_ms, lock_ms=lock_ms))
 
     def acknowledge(self, *offsets: int, who: str = "s", kind: str = "accept", outcome: str = "ok") -> None:
         """Acknowledge records of a share group."""

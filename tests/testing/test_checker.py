@@ -8,11 +8,17 @@ from io import StringIO
 import pytest
 
 from pykafka.common import TopicPartition
-from pykafka.testing.checker import Anomaly, Checker, Kind
+from pykafka.testing.checker import Anomaly, Checker, Kind, Ordinary
 from pykafka.testing.history import Poll, Read
 from tests.testing.legal import LEGAL
 from tests.testing.planted import PLANTED, Write
 from tests.testing.stories import TOPIC, Story
+
+#: What stories explain errors with.
+ORDINARY = (
+    Ordinary(("Error",)),
+    Ordinary(("TimeOut",), ("send", "close"), ("pause", "fail RETRIABLE"), lasts_ms=100),
+)
 
 
 def names(anomalies: list[Anomaly]) -> list[str]:
@@ -28,7 +34,7 @@ def test_planted(kind: str, write: Write) -> None:
     """Each anomaly is found once, by its name, with the operations that show it and a sentence, and nothing else is."""
     story = Story()
     write(story)
-    anomalies = Checker().check(story)
+    anomalies = Checker(ordinary=ORDINARY).check(story)
     assert names(anomalies) == [kind], "\n".join(map(str, anomalies))
     (anomaly,) = anomalies
     assert anomaly.operations
@@ -45,7 +51,7 @@ def test_legal(observed: str, write: Write) -> None:
     """Nothing is found in a history that breaks no promise; what is allowed is said apart, with the reason."""
     story = Story()
     write(story)
-    checker = Checker()
+    checker = Checker(ordinary=ORDINARY)
     assert checker.check(story) == []
     assert names(checker.observe(story)) == ([observed] if observed else [])
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found
+from pykafka.testing.checks.errors import what_of
 from pykafka.testing.checks.facts import Facts
-from pykafka.testing.history import BufferedBytes, Call, Crash, Left, Operation
+from pykafka.testing.history import BufferedBytes, Crash, Left, Operation
 
 
 def check_ends(facts: Facts, slack_ms: int) -> Iterator[Anomaly]:
@@ -29,7 +30,7 @@ def check_ends(facts: Facts, slack_ms: int) -> Iterator[Anomaly]:
 
 
 def _end(facts: Facts, begun: Operation, deadline_ms: int, crashed: int, slack_ms: int) -> Iterator[Anomaly]:
-    what = begun.action.what if isinstance(begun.action, Call) else begun.action.name
+    what = what_of(begun)
     ended = facts.ended.get(begun.number)
     if ended is None and crashed < begun.number:
         yield found(Kind.NO_END, f"{what} of {begun.process} has not ended", begun)

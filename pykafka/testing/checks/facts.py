@@ -91,6 +91,12 @@ class Sent:
             return None
         return Place(action.topic, action.partition, action.offset)
 
+    def may_be_in(self, topic: str, partition: int) -> bool:
+        """Return whether its record can be in a partition: that which the program or the acknowledgement names, if one does."""
+        named = self.begun.action.partition if isinstance(self.begun.action, Send) else None
+        known = self.action.partition if named is None else named
+        return topic == self.action.topic and known in (None, partition)
+
     def is_committed(self) -> bool:
         """Return whether those who read committed records have to see it, as far as its transaction goes."""
         return self.transaction is None or self.transaction.took_effect is True
@@ -125,7 +131,7 @@ class Log:
     committed: list[int] = field(default_factory=list)
     values: dict[int, int] = field(default_factory=dict)
 
-    def between(self, low: int, high: int, committed: bool) -> int | None:
+    def between(self, low: int, high: float, committed: bool) -> int | None:
         """Return the first offset at or after `low` and before `high` that a reader has to see; None: there is none."""
         offsets = self.committed if committed else self.all
         index = bisect_left(offsets, low)
@@ -218,10 +224,13 @@ class Facts:
                         sent.transaction.took_effect = True
 
     def origins(self, value: int, place: Place) -> list[Sent]:
-        """Return the sends that a record may come from: that with its offset, or else those without an offset, or else all."""
+        """Return the sends that a record may come from.
+
+        That is the one with its offset; or else those of unknown offset that went to its partition, or may have; or else all.
+        """
         sends = self.sends.get(value, [])
         exact = [sent for sent in sends if sent.place == place]
-        return exact or [sent for sent in sends if sent.place is None] or sends
+        return exact or [sent for sent in sends if sent.place is None and sent.may_be_in(*place[:2])] or sends
 
     def may_lose(self, topic: str) -> bool:
         """Return whether acknowledged records of a topic may go."""
@@ -231,11 +240,13 @@ class Facts:
         logs: dict[TopicPartition, Log] = defaultdict(Log)
         every: dict[TopicPartition, set[int]] = defaultdict(set)
         committed: dict[TopicPartition, set[int]] = defaultdict(set)
-        for sent, place, value, of_committed in self._appearances():
+        for sent, place, value, is_read, of_committed in self._appearances():
             key = TopicPartition(*place[:2])
             logs[key].values.setdefault(place.offset, value)
             if place.offset < self.deleted.get(key, 0) or (sent is not None and sent.failed):
                 continue
+            if not is_read and sent is not None and not sent.producer.durable:
+                continue  # an acknowledgement that promises nothing; those who read it show that it was there
             every[key].add(place.offset)
             if sent is None or sent.is_committed() or (of_committed and not sent.cannot_be_read(True)):
                 committed[key].add(place.offset)
@@ -245,14 +256,15 @@ class Facts:
             log.committed = sorted(committed[key] - superseded[key])
         return logs
 
-    def _appearances(self) -> Iterator[tuple[Sent | None, Place, int, bool]]:
+    def _appearances(self) -> Iterator[tuple[Sent | None, Place, int, bool, bool]]:
+        """Return where each value has appeared, whether a poll shows it, and whether it was one of committed records."""
         for value, sends in self.sends.items():
             for sent in sends:
                 if sent.acknowledged and sent.place is not None:
-                    yield sent, sent.place, value, False
+                    yield sent, sent.place, value, False, False
         for polled in self.polled:
             origins = self.origins(polled.value, polled.place)
-            yield (origins[0] if origins else None), polled.place, polled.value, polled.consumer.committed
+            yield (origins[0] if origins else None), polled.place, polled.value, True, polled.consumer.committed
 
     def _superseded(self) -> dict[TopicPartition, set[int]]:
         """Return the offsets that compaction may take away: of keys with a later record in their partition."""
@@ -260,7 +272,7 @@ class Facts:
         if not any(topic.compacted for topic in self.topics.values()):
             return gone
         newest: dict[tuple[TopicPartition, str], int] = {}
-        places = {(place, sent.action.key) for sent, place, _, _ in self._appearances() if sent is not None}
+        places = {(place, sent.action.key) for sent, place, *_ in self._appearances() if sent is not None}
         for place, key in sorted(places):
             if key and place.topic in self.topics and self.topics[place.topic].compacted:
                 partition = TopicPartition(*place[:2])

@@ -8,7 +8,10 @@ from itertools import islice
 
 from pykafka.common import TopicPartition
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found
+from pykafka.testing.checks.beginnings import Beginning, Beginnings
 from pykafka.testing.checks.facts import Facts
+from pykafka.testing.checks.offsets import CommittedOffsets, Owned, offset_of
+from pykafka.testing.checks.owners import Owners, generation_of
 from pykafka.testing.history import (
     AbortTransaction,
     Assign,
@@ -24,16 +27,15 @@ from pykafka.testing.history import (
     Outcome,
     Place,
     Poll,
+    Read,
     Revoked,
     Seek,
+    Send,
 )
-
-#: A partition as a group knows it.
-Owned = tuple[str, TopicPartition]
 
 
 def check_groups(facts: Facts) -> Iterator[Anomaly]:
-    """Return what is wrong with owners, commits and dead letters."""
+    """Return what is wrong with owners, commits, first records and dead letters."""
     pass_over = _Groups(facts)
     for operation in facts.operations:
         yield from pass_over.take(operation)
@@ -42,18 +44,29 @@ def check_groups(facts: Facts) -> Iterator[Anomaly]:
 class _Member:
     """A process as a member of its group.
 
-    :param held: its partitions
-    :param next_offsets: behind the last record that it was given, or where it has gone by `seek`; by partition
-    :param committed: its last acknowledged commit, by partition
+    :param started: since when it is this one
     """
 
-    def __init__(self, consumer: OpenConsumer) -> None:
+    def __init__(self, consumer: OpenConsumer, started: int) -> None:
         self.consumer = consumer
+        self.started = started
+        #: Whether its group assigns partitions to it.
         self.is_managed = False
         self.held: set[TopicPartition] = set()
+        #: Of its last assignment; -1: it had none.
+        self.generation = -1
+        #: Behind the last record that it was given, or where it has gone by `seek`; by partition.
         self.next_offsets: dict[TopicPartition, int] = {}
+        #: Where it was in partitions that were revoked: it may go on there if it gets them again at once.
+        self.former: dict[TopicPartition, Beginning] = {}
+        #: Its last acknowledged commit, by partition.
         self.committed: dict[TopicPartition, Operation] = {}
         self.in_transaction = False
+        #: When the commit of its transaction was called first, and whether the outcome of a call is unknown.
+        self.commit_begun: Operation | None = None
+        self.is_unsure = False
+        #: Partitions whose offsets are part of its transaction.
+        self.sent: set[TopicPartition] = set()
 
     def forget(self, keys: set[TopicPartition]) -> None:
         """Forget positions in partitions that were given up, or that it comes to anew."""
@@ -73,52 +86,41 @@ class _Committing:
         self.problems = problems
 
 
-class _Possible:
-    """The offsets that a group may have committed for a partition: the last acknowledged, and those of unknown outcome."""
-
-    def __init__(self) -> None:
-        self.of: dict[int, tuple[Operation, Operation | None]] = {}
-        self.highest = 0
-        self.changed = -1
-
-    def ok(self, begun: Operation, ended: Operation, offset: int) -> None:
-        """Take an acknowledged commit: those that had ended with success before it began are over."""
-        over = [
-            one
-            for one, (_, end) in self.of.items()
-            if end is not None and end.outcome is Outcome.OK and end.number < begun.number
-        ]
-        for one in over:
-            del self.of[one]
-        self.of[offset] = begun, ended
-        self.changed = ended.number
-
-
 class _Groups:
     """One pass over a history, with the state of each member and of each partition of each group."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._members: dict[str, _Member] = {}
-        self._owners: dict[tuple[str, TopicPartition, int], Operation] = {}
-        self._newest: dict[Owned, Operation] = {}
+        self._owners = Owners(facts)
+        self._offsets = CommittedOffsets()
+        self._beginnings = Beginnings(facts, self._offsets)
         self._commits: dict[int, _Committing] = {}
-        self._possible: dict[Owned, _Possible] = defaultdict(_Possible)
         self._letters: dict[tuple[str, Place], Operation] = {}
+        #: The calls of each process that have not ended, without sends, which may last longer than others.
+        self._calls: dict[str, list[Operation]] = defaultdict(list)
+        #: Who was assigned each partition last: a process, and since when it is that one.
+        self._last: dict[Owned, tuple[str, int]] = {}
 
     def _member(self, process: str) -> _Member:
         if process not in self._members:
-            self._members[process] = _Member(OpenConsumer())
+            self._members[process] = _Member(OpenConsumer(), -1)
         return self._members[process]
+
+    def _restart(self, operation: Operation, consumer: OpenConsumer) -> None:
+        self._members[operation.process] = _Member(consumer, operation.number)
+        self._beginnings.restart(operation.process)
+        self._calls.pop(operation.process, None)
 
     def take(self, operation: Operation) -> Iterator[Anomaly]:
         """Take the next operation, and return what it shows."""
         action, process = operation.action, operation.process
+        self._take_call(operation)
         match action:
             case OpenConsumer():
-                self._members[process] = _Member(action)
+                self._restart(operation, action)
             case Crash():
-                self._members[process] = _Member(self._member(process).consumer)
+                self._restart(operation, self._member(process).consumer)
             case BeginTransaction() | CommitTransaction() | AbortTransaction():
                 self._take_transaction(operation)
             case Assign() | Seek():
@@ -126,14 +128,11 @@ class _Groups:
             case Poll() if operation.outcome is Outcome.OK:
                 for read in action.reads:
                     if read.offsets:
-                        key = TopicPartition(read.topic, read.partition)
-                        self._member(process).next_offsets[key] = read.offsets[-1] + 1
+                        yield from self._take_read(operation, read)
             case Assigned():
                 yield from self._take_assigned(operation, action)
             case Revoked():
-                member = self._member(process)
-                member.held -= set(action.partitions)
-                member.forget(set(action.partitions))
+                self._take_revoked(operation, action)
             case Commit():
                 yield from self._take_commit(operation, action)
             case Committed() if operation.outcome is Outcome.OK:
@@ -144,39 +143,89 @@ class _Groups:
                     sentence = f"the record of {action.place} is in the topic for dead letters of {action.group} twice"
                     yield found(Kind.DEAD_LETTER_TWICE, sentence, before, operation)
 
+    def _take_call(self, operation: Operation) -> None:
+        calls = self._calls[operation.process]
+        if operation.outcome is Outcome.INVOKE and not isinstance(operation.action, Send):
+            calls.append(operation)
+        elif operation.outcome not in (Outcome.INVOKE, Outcome.NOTE):
+            calls[:] = [call for call in calls if call.number != operation.call]
+
     def _take_transaction(self, operation: Operation) -> None:
-        member = self._member(operation.process)
+        member, outcome, process = self._member(operation.process), operation.outcome, operation.process
         member.in_transaction = isinstance(operation.action, BeginTransaction)
-        if isinstance(operation.action, AbortTransaction):
+        if isinstance(operation.action, BeginTransaction):
+            if outcome is Outcome.INVOKE:
+                member.commit_begun, member.is_unsure = None, False
+                member.sent.clear()
+                self._offsets.abort_transaction(process, may_be_committed=True)
+        elif isinstance(operation.action, CommitTransaction):
+            member.commit_begun = member.commit_begun or operation
+            member.is_unsure |= outcome is Outcome.UNKNOWN
+            if outcome is Outcome.OK:
+                self._offsets.end_transaction(member.commit_begun, operation)
+        elif isinstance(operation.action, AbortTransaction):
             member.forget(set(member.next_offsets) | set(member.committed))
+            if outcome is Outcome.OK:
+                self._offsets.abort_transaction(process, member.is_unsure)
+                for key in member.sent:
+                    self._beginnings.come(process, key, self._facts.begun[operation.call])
 
     def _take_position(self, operation: Operation) -> None:
-        member, action = self._member(operation.process), operation.action
+        member, action, process = self._member(operation.process), operation.action, operation.process
         if isinstance(action, Assign):
-            member.is_managed = False
+            member.is_managed, member.generation = False, -1
+            if operation.outcome in (Outcome.INVOKE, Outcome.NOTE):
+                for key in action.partitions:
+                    own = member.next_offsets.get(key)
+                    former = Beginning(operation, own) if own is not None else self._beginnings.go(process, key)
+                    self._beginnings.come(process, key, operation, former)
             member.forget(set(member.next_offsets) | set(member.committed))
         elif isinstance(action, Seek) and operation.outcome in (Outcome.OK, Outcome.NOTE):
             key = TopicPartition(*action.place[:2])
             member.forget({key})
             member.next_offsets[key] = action.place.offset
+            self._beginnings.seek(member.consumer, process, key)
+
+    def _take_read(self, operation: Operation, read: Read) -> Iterator[Anomaly]:
+        member, key = self._member(operation.process), TopicPartition(read.topic, read.partition)
+        member.next_offsets[key] = read.offsets[-1] + 1
+        if member.is_managed:
+            yield from self._owners.read(operation, member.consumer, member.held, key)
+        yield from self._beginnings.read(operation, member.consumer, read)
 
     def _take_assigned(self, operation: Operation, action: Assigned) -> Iterator[Anomaly]:
-        member = self._member(operation.process)
-        member.is_managed = True
-        member.forget(set(action.partitions) - member.held)
+        process = operation.process
+        member, since = self._member(process), (self._calls[process] or [operation])[0]
+        member.is_managed, member.generation = True, action.generation
+        added = set(action.partitions) - member.held
+        member.forget(added)
         member.held = set(action.partitions)
         for key in action.partitions:
-            owner = self._owners.setdefault((action.group, key, action.generation), operation)
-            if owner.process != operation.process:
-                sentence = f"{owner.process} and {operation.process} both have {key} in generation {action.generation}"
-                yield found(Kind.TWO_OWNERS, f"{sentence} of group {action.group}", owner, operation)
-            newest = self._newest.get((action.group, key))
-            if newest is None or _generation(newest) <= action.generation:
-                self._newest[action.group, key] = operation
+            owned, this = (action.group, key), (process, member.started)
+            if key in added:
+                former = member.former.get(key) if self._last.get(owned) == this else None
+                self._beginnings.come(process, key, since, former)
+            self._last[owned] = this
+        member.former.clear()
+        yield from self._owners.assign(operation, action)
+
+    def _take_revoked(self, operation: Operation, action: Revoked) -> None:
+        member, process = self._member(operation.process), operation.process
+        for key in action.partitions:
+            came = self._beginnings.go(process, key)
+            if action.lost:
+                member.former.pop(key, None)
+            elif key in member.next_offsets:
+                member.former[key] = Beginning(operation, member.next_offsets[key])
+            elif came is not None:
+                member.former[key] = came
+        member.held -= set(action.partitions)
+        member.forget(set(action.partitions))
 
     # Commits
 
     def _take_commit(self, operation: Operation, action: Commit) -> Iterator[Anomaly]:
+        member = self._member(operation.process)
         if operation.outcome in (Outcome.INVOKE, Outcome.NOTE):
             problems = [
                 one
@@ -184,19 +233,17 @@ class _Groups:
                 for one in islice(self._problems(operation, action.group, place), 1)  # the others follow from it
             ]
             self._commits[operation.number] = _Committing(operation, problems)
-            for place in action.offsets:
-                possible = self._possible[action.group, TopicPartition(*place[:2])]
-                possible.of.setdefault(place.offset, (operation, None))
-                possible.highest = max(possible.highest, place.offset)
+            self._offsets.begin(operation, action.group, action.offsets, member.generation)
+            if member.in_transaction:
+                member.sent |= {TopicPartition(*place[:2]) for place in action.offsets}
+        if operation.outcome is Outcome.FAIL:
+            self._offsets.fail(operation)
         committing = self._commits.get(operation.call)
         if committing is None or operation.outcome not in (Outcome.OK, Outcome.NOTE):
             return
-        member = self._member(operation.process)
         for place in action.offsets:
-            key = TopicPartition(*place[:2])
-            member.committed[key] = operation
-            if not member.in_transaction:
-                self._possible[action.group, key].ok(committing.begun, operation, place.offset)
+            member.committed[TopicPartition(*place[:2])] = operation
+        self._offsets.succeed(operation, member.in_transaction)
         for problem in committing.problems:
             yield found(problem.kind, problem.sentence, *problem.operations, operation)
 
@@ -205,19 +252,19 @@ class _Groups:
         key, process = TopicPartition(*place[:2]), operation.process
         member = self._member(process)
         what = f"{process} committed {place.offset} of {key} for group {group}"
-        newest = self._newest.get((group, key))
+        newest = self._owners.newest((group, key))
         if member.is_managed and key not in member.held:
             shown = [newest] if newest is not None else []
             yield found(Kind.COMMIT_AFTER_LOSS, f"{what}, though it had given the partition up", *shown, operation)
         elif member.is_managed and newest is not None and newest.process != process:
-            sentence = f"{what}, though {newest.process} had the partition since generation {_generation(newest)}"
+            sentence = f"{what}, though {newest.process} had the partition since generation {generation_of(newest)}"
             yield found(Kind.COMMIT_AFTER_LOSS, sentence, newest, operation)
         beyond = self._handed_to_nobody(member, group, key, place.offset)
         if beyond is not None and not self._facts.may_lose(key.topic):
             sentence = f"{what}, but the record at {beyond} was not handed out to it"
             yield found(Kind.COMMIT_BEYOND, sentence, operation)
         before = member.committed.get(key)
-        if before is not None and (offset := _offset_of(before, key)) > place.offset:
+        if before is not None and (offset := offset_of(before, key)) > place.offset:
             sentence = f"{what} after {offset}, without a seek or a rebalance"
             yield found(Kind.COMMIT_WENT_BACK, sentence, before, operation)
 
@@ -228,25 +275,17 @@ class _Groups:
             return None
         base = member.next_offsets.get(key)
         if base is None:
-            base = self._possible[group, key].highest
+            base = self._offsets.highest((group, key))
         return log.between(base, offset, member.consumer.committed)
 
     def _take_committed(self, operation: Operation, action: Committed) -> Iterator[Anomaly]:
         for place in action.offsets:
-            possible = self._possible[action.group, TopicPartition(*place[:2])]
-            known = any(end is not None for _, end in possible.of.values())
-            if known and possible.changed < operation.call and place.offset not in possible.of:
-                shown = [end or begun for begun, end in possible.of.values()]
-                offsets = " or ".join(map(str, sorted(possible.of)))
+            owned = action.group, TopicPartition(*place[:2])
+            if self._offsets.may_be_none(owned, operation.call):
+                continue  # before the first commit that is known, others may have made some
+            possible = list(self._offsets.possible(owned, operation.call))
+            if all(commit.offset != place.offset for commit in possible):
+                offsets = " or ".join(map(str, sorted({commit.offset for commit in possible})))
                 sentence = f"group {action.group} has {place.offset} committed for {place.topic}-{place.partition}"
+                shown = [commit.shown for commit in possible]
                 yield found(Kind.LOST_COMMIT, f"{sentence}, but {offsets} was acknowledged", *shown, operation)
-
-
-def _generation(operation: Operation) -> int:
-    assert isinstance(operation.action, Assigned)
-    return operation.action.generation
-
-
-def _offset_of(operation: Operation, key: TopicPartition) -> int:
-    assert isinstance(operation.action, Commit)
-    return next(place.offset for place in operation.action.offsets if place[:2] == key)

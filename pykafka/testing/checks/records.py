@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pykafka.common import TopicPartition
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found, named
 from pykafka.testing.checks.facts import Facts, Polled, Sent
-from pykafka.testing.history import Drained, Operation, Outcome, Place, Poll, Seek
+from pykafka.testing.history import Drained, Operation, Outcome, Place, Poll, Seek, Send
 
 _RESENT = "the producer was not idempotent"
 
@@ -17,6 +17,7 @@ def check_records(facts: Facts) -> Iterator[Anomaly]:
     """Return what is wrong with records and who has read them."""
     yield from _offsets(facts)
     yield from _duplicates(facts)
+    yield from _misplaced(facts)
     yield from _reads(facts)
     yield from _lost(facts)
     for drained in (one for one in facts.operations if isinstance(one.action, Drained)):
@@ -63,6 +64,29 @@ def _duplicates(facts: Facts) -> Iterator[Anomaly]:
         yield found(
             Kind.DUPLICATE, sentence, *shown.values(), *(sent.begun for sent in sends), allowed=allowed
         )  # fmt: skip
+
+
+def _misplaced(facts: Facts) -> Iterator[Anomaly]:
+    """Return records that are in another topic or partition than those to which they were sent."""
+    reported: set[int] = set()
+    for place, value, operation in _appearances(facts):
+        sends = facts.sends.get(value, ())
+        # One that was acknowledged elsewhere is stored twice: see `_duplicates`.
+        is_known = any(
+            sent.place is not None and sent.place != place and sent.may_be_in(*sent.place[:2]) for sent in sends
+        )
+        if sends and value not in reported and not is_known and not any(sent.may_be_in(*place[:2]) for sent in sends):
+            reported.add(value)
+            wanted = sorted({_wanted(sent) for sent in sends})
+            sentence = f"value {value} is stored as {named(place)}, but was sent to {' and '.join(wanted)}"
+            yield found(Kind.MISPLACED, sentence, *(sent.begun for sent in sends), operation)
+
+
+def _wanted(sent: Sent) -> str:
+    """Return where a program has sent a record."""
+    action = sent.begun.action
+    assert isinstance(action, Send)
+    return action.topic if action.partition is None else f"{action.topic}-{action.partition}"
 
 
 def _reads(facts: Facts) -> Iterator[Anomaly]:

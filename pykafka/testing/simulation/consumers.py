@@ -40,6 +40,9 @@ POLL_INTERVAL_MS, SLOW_S = 3_000, 4.0
 LEAVE_MS = 5_000
 #: How often a member commits by itself (ms); how long one handles records before it is killed (s), how likely that is.
 AUTO_COMMIT_MS, HANDLING_S, DEATH = 200, 1.0, 0.2
+#: Without faults, a member that was put out of its group notices it after this time and two socket time-outs, one for a
+#: connection and one for an answer (ms).
+NOTICES_MS = 1_000
 #: What consumers have in common.
 OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 1_000, "fetch_max_wait_ms": 500}
 
@@ -223,7 +226,10 @@ class Member(Reading):
     def open(self, client: KafkaClient) -> Any:
         """Make a consumer, and subscribe it."""
         history = self.world.history
-        history.note(self.name, OpenConsumer(self.group, self.committed))
+        notices_ms = NOTICES_MS + 2 * self.world.socket_ms
+        history.note(
+            self.name, OpenConsumer(self.group, self.committed, auto_commit=self.auto_commit, notices_ms=notices_ms)
+        )
         self._held.clear()
         self._consumer = consumer = client.consumer(**self.options)
         begun = history.invoke(self.name, Subscribe((self.topic,)), CALL_MS)

@@ -63,6 +63,11 @@ class PlannedFault:
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(repr, self.arguments))}) at {self.at_ms} ms for {self.lasts_ms} ms"
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its name and its arguments, by which `simulation.ordinary` names the errors that it may cause."""
+        return self.name, *map(str, self.arguments)
+
 
 def _stop(world: World, broker: int, noticed: bool) -> Undo:
     world.cluster.stop(broker, noticed=noticed)
@@ -251,13 +256,15 @@ class Injector:
             if self._stopped.wait(max(wait_s, 0)):
                 break
             if begins:
-                self._world.history.note("faults", Fault(str(fault)))
+                self._world.history.note("faults", Fault(str(fault), fault.words, number))
                 undo = FAULTS[fault.name](self._world, *fault.arguments)
                 if undo is not None:
                     self._undo[number] = undo
+                else:
+                    self._world.history.note("faults", Fault("it has passed", number=number, ends=True))
             elif number in self._undo:
-                self._world.history.note("faults", Fault(f"end of {fault.name}{fault.arguments!r}"))
                 self._undo.pop(number)()
+                self._world.history.note("faults", Fault(f"end of {fault.name}{fault.arguments!r}", (), number, True))
         for undo in self._undo.values():
             undo()
         self._heal()
@@ -270,4 +277,4 @@ class Injector:
         if self._world.network is not None:
             self._world.network.heal()
         self._world.cluster.heal()
-        self._world.history.note("faults", Fault("all is well from now on"))
+        self._world.history.note("faults", Fault("all is well from now on", ends=True))

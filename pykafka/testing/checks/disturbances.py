@@ -1,0 +1,59 @@
+"""`Disturbances`: when which faults were active, as the notes of a history say it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from pykafka.testing.history import Fault, Operation
+
+
+@dataclass(slots=True)
+class Disturbance:
+    """One fault.
+
+    :param words: its name and what it concerns
+    :param begins_ms: when it begins (ms)
+    :param ends_ms: when it is over (ms); None: never
+    """
+
+    words: frozenset[str]
+    begins_ms: int
+    ends_ms: int | None
+
+
+class Disturbances:
+    """The faults of a history."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self._all: list[Disturbance] = []
+        active: dict[int, Disturbance] = {}
+        for operation in operations:
+            action = operation.action
+            if not isinstance(action, Fault):
+                continue
+            if not action.ends:
+                # One without a number has no end of its own: it happens now.
+                ends_ms = operation.time_ms if action.number is None else None
+                begun = Disturbance(frozenset(action.words), operation.time_ms, ends_ms)
+                self._all.append(begun)
+                if action.number is not None:
+                    active[action.number] = begun
+                continue
+            ended = [action.number] if action.number is not None else list(active)
+            for number in ended:
+                if number in active:
+                    active.pop(number).ends_ms = operation.time_ms
+
+    def any_between(self, low_ms: int, high_ms: int, causes: Collection[str] = (), lasts_ms: int = 0) -> bool:
+        """Return whether a fault was active at some moment of a span.
+
+        :param causes: words of faults, with spaces between; a fault counts if it has all words of one; empty: each fault does
+        :param lasts_ms: how long a fault has effects after its end (ms)
+        """
+        wanted = [frozenset(cause.split()) for cause in causes]
+        for one in self._all:
+            is_there = one.begins_ms <= high_ms and (one.ends_ms is None or one.ends_ms + lasts_ms >= low_ms)
+            if is_there and (not wanted or any(words <= one.words for words in wanted)):
+                return True
+        return False

@@ -1,0 +1,61 @@
+"""`Ordinary`, `check_errors`: calls fail only with errors that are ordinary at that time, under the faults of that time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pykafka.testing.checks.anomaly import Anomaly, Kind, found
+from pykafka.testing.checks.disturbances import Disturbances
+from pykafka.testing.checks.facts import Facts
+from pykafka.testing.history import Call, Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinary:
+    """Errors that are ordinary outcomes of calls.
+
+    :param errors: their names
+    :param calls: names of actions, or of what `Call` has; empty: of all
+    :param faults: words of faults that explain them, with spaces between; empty: they need no fault
+    :param lasts_ms: for how long after its end a fault explains them (ms)
+    """
+
+    errors: tuple[str, ...]
+    calls: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    lasts_ms: int = 0
+
+
+def check_errors(facts: Facts, ordinary: Sequence[Ordinary]) -> Iterator[Anomaly]:
+    """Return calls that failed with errors that nothing explains.
+
+    :param ordinary: what explains errors
+    """
+    by_error: dict[str, list[Ordinary]] = defaultdict(list)
+    for one in ordinary:
+        for error in one.errors:
+            by_error[error].append(one)
+    disturbances = Disturbances(facts.operations)
+    for operation in facts.operations:
+        if not operation.error:
+            continue
+        begun, what = facts.begun[operation.call], what_of(operation)
+        known = by_error.get(operation.error, ())
+        if any(_explains(one, what, begun, operation, disturbances) for one in known):
+            continue
+        why = "at this time" if known else "at any time"
+        sentence = f"{what} of {operation.process} failed with {operation.error}, which nothing explains {why}"
+        yield found(Kind.UNEXPLAINED_ERROR, sentence, begun, operation)
+
+
+def what_of(operation: Operation) -> str:
+    """Return which call an operation is about."""
+    return operation.action.what if isinstance(operation.action, Call) else operation.action.name
+
+
+def _explains(one: Ordinary, what: str, begun: Operation, ended: Operation, disturbances: Disturbances) -> bool:
+    if one.calls and what not in one.calls:
+        return False
+    return not one.faults or disturbances.any_between(begun.time_ms, ended.time_ms, one.faults, one.lasts_ms)

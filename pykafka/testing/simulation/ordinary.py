@@ -1,0 +1,75 @@
+"""`ORDINARY`: the errors that calls of programs may fail with, and the faults that have to explain them.
+
+In a seed without faults, calls fail by rebalances alone, and by what programs do on purpose. An error of another name, or one
+of these without its fault, is `Kind.UNEXPLAINED_ERROR`. Errors that are no `KafkaException` fail the seed anyway.
+
+A program whose calls may fail with another error has its row here, with the faults that cause it: `fail Produce INVALID_RECORD`
+names a fault that has these words, `fail` each fault of that name. "At any time" is for what needs no fault at all.
+"""
+
+from __future__ import annotations
+
+from pykafka.testing.checker import Ordinary
+
+#: Faults by which requests or their answers are late or lost, and connections are refused or end.
+UNREACHABLE = ("stop", "pause", "hang_up", "cut", "hold", "latency", "network", "cut_all", "throttle", "late")
+#: Faults by which a request reaches its broker, and is not done there.
+REFUSED = ("isolate", "set_leader", "move_leader", "move_coordinator", "unclean", "forget", "early_batches", "fail")
+#: How long a fault may make calls fail after its end (ms): a batch waits behind others, and keeps the last error; a client
+#: waits before it asks again; a request that was sent before is answered late.
+LASTS_MS = 5_000
+
+_AT_ANY_TIME: tuple[Ordinary, ...] = (
+    # Programs die, and abort transactions.
+    Ordinary(("Crash",), ("poll",)),
+    Ordinary(("TransactionAbortedError",), ("send",)),
+    # Rebalances.
+    Ordinary(("ShareLostError", "OffsetsNotCommitted"), ("commit", "close consumer")),
+    Ordinary(("ShareLostError", "TransactionAbortableError"), ("send_offsets", "exactly_once")),
+)
+
+#: Errors of brokers, each of which its own faults explain: a call raises the last one if it has tried for too long.
+_OF_BROKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("NotLeaderForPartition", ("fail NOT_LEADER_OR_FOLLOWER", "set_leader", "unclean", "isolate", "stop")),
+    ("LeaderNotAvailable", ("fail LEADER_NOT_AVAILABLE", "stop", "isolate")),
+    ("NotEnoughReplicas", ("fail NOT_ENOUGH_REPLICAS", "stop")),
+    ("RequestTimedOut", ("fail REQUEST_TIMED_OUT",)),
+    ("FencedLeaderEpoch", ("fail FENCED_LEADER_EPOCH", "set_leader", "isolate", "stop")),
+    ("UnknownLeaderEpoch", ("fail UNKNOWN_LEADER_EPOCH", "set_leader", "isolate", "stop")),
+    ("NotCoordinatorForGroup", ("fail NOT_COORDINATOR", "move_coordinator", "isolate", "stop")),
+    ("GroupCoordinatorNotAvailable", ("fail COORDINATOR_NOT_AVAILABLE", "stop", "isolate")),
+    ("GroupLoadInProgress", ("fail COORDINATOR_LOAD_IN_PROGRESS",)),
+    ("InvalidRecord", ("fail INVALID_RECORD",)),
+    ("ThrottledError", ("throttle",)),
+)
+
+ORDINARY: tuple[Ordinary, ...] = (
+    *_AT_ANY_TIME,
+    *(Ordinary((error,), faults=faults, lasts_ms=LASTS_MS) for error, faults in _OF_BROKERS),
+    # Time-outs, and connections that cannot be used.
+    Ordinary(
+        (
+            "ConnectTimeoutError",
+            "ConnectionRefused",
+            "NoBrokersAvailableError",
+            "ResponseTimeoutError",
+            "SocketDisconnectedError",
+        ),
+        faults=UNREACHABLE,
+        lasts_ms=LASTS_MS,
+    ),
+    # Records that could not be delivered in time; in a transaction, those behind one that was given up are out of order.
+    Ordinary(
+        ("DeliveryUnknownError", "MessagesNotDelivered", "OutOfOrderSequenceNumber", "ProducerStoppedException"),
+        ("send", "close producer"),
+        (*UNREACHABLE, *REFUSED),
+        LASTS_MS,
+    ),
+    Ordinary(
+        ("ConcurrentTransactions", "TransactionAbortableError", "TransactionUnfinishedError"),
+        faults=(*UNREACHABLE, *REFUSED, "hold_markers"),
+        lasts_ms=LASTS_MS,
+    ),
+    # Version 2: who aborts while the markers of the transaction before are due is refused so by Kafka's own coordinator, too.
+    Ordinary(("ProducerFencedError",), ("abort-transaction", "exactly_once"), (*UNREACHABLE, "hold_markers"), LASTS_MS),
+)
