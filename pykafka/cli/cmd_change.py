@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from pykafka.cli import show
+from pykafka.cli.data import read_json
 from pykafka.cli.offset_spec import OffsetSpec
 from pykafka.cli.options import (
     OFFSET,
@@ -25,7 +26,7 @@ from pykafka.cli.options import (
 def _json_object(text: str) -> dict[str, Any]:
     """Return a JSON object."""
     try:
-        data = json.loads(text)
+        data = read_json(text)
     except ValueError as error:
         raise ValueError(f"{text!r} is not JSON: {error}") from None
     if not isinstance(data, dict):

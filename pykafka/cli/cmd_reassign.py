@@ -11,6 +11,7 @@ import click
 
 from pykafka.admin import ElectionType, Results
 from pykafka.cli import show
+from pykafka.cli.data import read_json
 from pykafka.cli.options import ParsedType, Session, TopicType, session_command
 from pykafka.cli.verbs import Noun, ask, change_command, counted, data_of, dry_run_option, fail, partitions_of, report
 from pykafka.cli.watching import listing_command
@@ -33,7 +34,7 @@ def parse_plan(text: str) -> Plan:
 
     :raises ValueError: the text has another form, or names a partition twice
     """
-    data: Any = json.loads(text)
+    data: Any = read_json(text)
     entries = data.get("partitions") if isinstance(data, dict) else data
     found: Plan = {}
     for number, entry in enumerate(entries if isinstance(entries, list) else [None], 1):

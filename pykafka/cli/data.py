@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -10,6 +11,17 @@ from typing import Any
 from uuid import UUID
 
 from pykafka.utils import as_datetime
+
+
+def read_json(text: str) -> Any:
+    """Return the value of JSON that a user wrote.
+
+    :raises ValueError: it is not JSON, or nests deeper than Python's parser goes
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("the JSON nests too deep") from None
 
 
 def time_text(timestamp: int | None) -> str | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.admin import GroupType, OffsetChange, OffsetSpec, Results
+from pykafka.cli.data import read_json
 from pykafka.cli.listing import partition_ids
 from pykafka.common import TopicPartition
 from pykafka.exceptions import GroupIdNotFound, OffsetOutOfRangeError, UnsupportedVersion
@@ -229,7 +229,7 @@ def _csv_rows(text: str) -> Iterable[_Row]:
 
 
 def _json_rows(text: str) -> Iterable[_Row]:
-    data: Any = json.loads(text)
+    data: Any = read_json(text)
     topic: Any
     for number, entry in enumerate(data if isinstance(data, list) else [data], 1):
         place = f"entry {number}"

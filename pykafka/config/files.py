@@ -44,7 +44,9 @@ def read_file(path: Path) -> dict[str, Any]:
     wrong = ""
     try:
         found = _parsed(text, path)
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError, configparser.Error) as error:
+    except ConfigurationError:
+        raise
+    except (ValueError, RecursionError, configparser.Error) as error:  # of a long number, neither parser has an error
         wrong = f"not valid {path.suffix.lower().lstrip('.').upper()}{_place(error)}"
     if wrong:  # out here, without a trace of the error: that may show a line of the file, and so a password
         raise ConfigurationError(f"the configuration file {str(path)!r} is {wrong}; correct it")

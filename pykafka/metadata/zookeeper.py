@@ -22,6 +22,7 @@ except ModuleNotFoundError as error:
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, NoBrokersAvailableError, OffsetRequestFailedError, ZooKeeperError
 from pykafka.handlers.interrupts import FinalSteps
+from pykafka.utils import OFFSET_DIGITS, PARTITION_DIGITS, is_number
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -37,6 +38,7 @@ log = logging.getLogger(__name__)
 
 #: How many requests are under way at a time.
 AT_A_TIME = 500
+_PORT_MAX = 65535
 
 
 def check_hosts(hosts: str) -> None:
@@ -145,12 +147,30 @@ def broker_addresses(hosts: str, handler: Handler, timeout_ms: int) -> list[tupl
         raise NoBrokersAvailableError(
             f"ZooKeeper at {hosts} gave no brokers ({type(error).__name__}: {error}); check zookeeper_hosts= and its chroot"
         ) from error
-    found = [(str(node["host"]), int(node["port"])) for node in map(json.loads, nodes) if node.get("host")]
+    found = [address for address in map(registered_address, nodes) if address is not None]
     if not found:
         raise NoBrokersAvailableError(
             f"no broker is registered in ZooKeeper at {hosts}; check its chroot, start a broker"
         )
     return found
+
+
+def registered_address(content: bytes) -> tuple[str, int] | None:
+    """Return host and port of a broker, by the content of its node.
+
+    :returns: None if the broker has no listener of the old kind; and for content of another form, which is logged
+    """
+    try:
+        node = json.loads(content)
+        host, port = node["host"], node["port"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        host, port = "", 0
+    if host is None:
+        return None
+    if host and isinstance(host, str) and isinstance(port, int) and 0 <= port <= _PORT_MAX:
+        return host, port
+    log.warning("ZooKeeper has a node of a broker without host and port, which the client leaves out: %.100r", content)
+    return None
 
 
 class NodeOffset(NamedTuple):
@@ -168,7 +188,7 @@ def topics_read(content: bytes) -> frozenset[str] | None:
     text = content.decode(errors="replace")
     try:
         said = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return frozenset([text])
     if not isinstance(said, dict):
         return frozenset([text])  # a topic whose name is a number
@@ -213,7 +233,7 @@ class GroupNodes:
         places: dict[str, TopicPartition] = {}
         for topic in topics:
             for name in self._children(f"{self._offsets}/{topic}"):
-                if name.isdecimal():
+                if is_number(name, PARTITION_DIGITS):
                     places[f"{self._offsets}/{topic}/{name}"] = TopicPartition(topic, int(name))
                 else:
                     log.warning("%s/%s/%s is no partition, and left alone", self._offsets, topic, name)
@@ -279,7 +299,7 @@ class GroupNodes:
 def node_offset(key: TopicPartition, path: str, content: bytes, stat: Any) -> NodeOffset | KafkaException:
     """Return the offset in a node's content, or the error if it has none."""
     text = content.decode("ascii", errors="replace").strip()
-    if text.isdecimal():
+    if is_number(text, OFFSET_DIGITS):
         return NodeOffset(int(text), int(stat.version))
     return OffsetRequestFailedError(
         f"the node {path} of ZooKeeper has no offset, but {text[:40]!r}: repair it, or leave this topic out",

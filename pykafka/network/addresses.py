@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from pykafka.utils import get_string
+from pykafka.utils import get_string, is_number
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -39,7 +39,7 @@ def parse_address(text: str, default_port: int = DEFAULT_PORT) -> tuple[str, int
         raise ValueError(f"{text!r} is no address: there is a NUL in the host")
     if not port:
         return host, default_port
-    if not port.isdigit() or not 0 <= int(port) <= 65535:
+    if not is_number(port) or not 0 <= int(port) <= 65535:
         raise ValueError(f"{text!r} is no address: the port must be a number from 0 to 65535")
     return host, int(port)
 

@@ -14,6 +14,7 @@ from pykafka.exceptions import (
     UnsupportedForMessageFormat,
 )
 from pykafka.metadata.configs import BROKER, TOPIC, read_settings
+from pykafka.utils import is_number
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
@@ -163,4 +164,4 @@ def _settings(topic: str, broker: Node) -> dict[str, str | None]:
 def _version(text: str | None) -> tuple[int, ...]:
     """Return a version of Kafka as numbers; one that is not known counts as new."""
     numbers = (text or "").partition("-")[0].split(".")
-    return tuple(map(int, numbers)) if all(number.isdigit() for number in numbers) else (99,)
+    return tuple(map(int, numbers)) if all(is_number(number) for number in numbers) else (99,)

@@ -309,7 +309,7 @@ def _reason(challenge: bytes, *secrets: str) -> str:
     """Return the reason of a refusal: {"status": ..., "scope": ..., "openid-configuration": ...}."""
     try:
         fields = json.loads(challenge)
-    except ValueError:
+    except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
         return "without a reason"

@@ -156,7 +156,7 @@ class TokenEndpoint(ABC):
             seconds = fields.get("expires_in")
             lifetime_s = None if seconds is None else float(seconds)
             return OAuthToken(value, lifetime_s=lifetime_s)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             raise TokenUnavailableError(
                 f"the token endpoint {self._where} answers without a token: is that its address?"
             ) from None

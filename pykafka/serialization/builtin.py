@@ -125,8 +125,14 @@ class JsonDeserializer(Deserializer[Any]):
         self._decode = json.JSONDecoder(object_hook=object_hook).decode
 
     def __call__(self, data: bytes, /) -> Any:
-        """Return the value of the JSON."""
-        return self._decode(data.decode())
+        """Return the value of the JSON.
+
+        :raises ValueError: the bytes are not JSON in UTF-8, or nest deeper than Python's parser goes
+        """
+        try:
+            return self._decode(data.decode())
+        except RecursionError:
+            raise ValueError(f"{type(self).__name__}: the JSON nests too deep") from None
 
 
 class _NumberSerializer(Serializer[_In_contra]):

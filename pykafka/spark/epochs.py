@@ -32,6 +32,8 @@ BATCH = "batch"
 #: The brokers' default limit of a text beside an offset is 4096 (offset.metadata.max.bytes).
 MOST_TEXT = 4000
 _PREPARED = struct.Struct(">IIqhB8s")
+#: What the text of a record unpacks to at most (bytes): a digest of 8 bytes each is not compressible.
+_MOST_PACKED = MOST_TEXT * _PREPARED.size
 DIGEST_BYTES = 8
 #: The end of the text of a record whose transactions are lost.
 _LOST = " lost"
@@ -126,7 +128,7 @@ class Record:
             lost = text.endswith(_LOST)
             if words[0] != FORM or not 2 <= len(words) <= 3 + lost or offset < 1:
                 raise ValueError(text)
-            packed = zlib.decompress(base64.b64decode(words[2])) if len(words) > 2 else b""
+            packed = _unpacked(base64.b64decode(words[2])) if len(words) > 2 else b""
             size = _PREPARED.size
             count, left = divmod(len(packed), size)
             if left:
@@ -142,6 +144,19 @@ class Record:
                 "has not committed: give a prefix that is no name of a consumer group"
             ) from error
         return cls(words[1], offset - 1, decided, lost)
+
+
+def _unpacked(data: bytes) -> bytes:
+    """Return the rows of a record; few bytes of another writer must not fill the memory.
+
+    :raises ValueError: they are more than any record has
+    :raises zlib.error: the data is corrupt
+    """
+    stream = zlib.decompressobj()
+    found = stream.decompress(data, _MOST_PACKED)
+    if not stream.eof:
+        raise ValueError(f"more than {_MOST_PACKED} bytes, or cut off")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

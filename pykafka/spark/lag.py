@@ -76,7 +76,7 @@ def _offsets(text: Any) -> Offsets | None:
     try:
         found = json.loads(text) if isinstance(text, str) else text
         return from_json(found) if found else None
-    except (OptionError, ValueError):
+    except (OptionError, ValueError, RecursionError):
         return None
 
 

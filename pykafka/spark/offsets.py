@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pykafka.common import TopicPartition
 from pykafka.spark.errors import OptionError
+from pykafka.utils import PARTITION_DIGITS, is_number
 
 #: In place of an offset: the oldest record of the broker.
 EARLIEST = -2
@@ -95,7 +96,7 @@ def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
             for topic, partitions in offsets.items()
             for partition, offset in partitions.items()
         }
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise OptionError(
             f"the checkpoint holds the offset {offsets!r}, which is not of the shape {EXAMPLE}; it was written by "
             "another source, so give this query a checkpointLocation of its own"
@@ -124,7 +125,7 @@ def _by_partition(text: str, option: str, example: str, lowest: int, problem: st
         if not isinstance(partitions, dict):
             raise _malformed(option, text, example, f"topic {topic!r} has no object of partitions")
         for partition, value in partitions.items():
-            if not partition.isdecimal():
+            if not is_number(partition, PARTITION_DIGITS):
                 raise _malformed(option, text, example, f"partition {partition!r} of {topic!r} is not a number")
             if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= MAX_OFFSET:
                 raise _malformed(option, text, example, f"{value!r} of {topic}-{partition} is {problem}")
@@ -158,7 +159,7 @@ def parse_partitions(text: str, option: str) -> frozenset[TopicPartition]:
 def _object(text: str, option: str, example: str) -> dict[str, object]:
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _malformed(option, text, example, f"it is not JSON ({error})") from error
     if not isinstance(found, dict):
         raise _malformed(option, text, example, "it is not a JSON object")

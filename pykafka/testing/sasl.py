@@ -16,6 +16,8 @@ from pykafka.security.scram import ALGORITHMS, ITERATIONS_MIN, Scram, fields_of
 #: The mechanisms that brokers offer if a test names none; OAUTHBEARER as well if the test checks tokens.
 _BY_PASSWORD = ("PLAIN", *ALGORITHMS)
 OAUTHBEARER = "OAUTHBEARER"
+#: The latest end of a token that is a time (s since 1970): the largest number of ms in 64 bits.
+_LATEST_S = 2**63 / 1000
 
 
 class LoginRefusedError(Exception):
@@ -206,7 +208,9 @@ class _Bearer:
         text = bearer.partition("\1")[0]
         claims = _claims(text)
         expires = claims.get("exp")
-        self.expires_ms = int(expires * 1000) if isinstance(expires, (int, float)) else None
+        # Infinity is no number of JSON, and Python takes it, and 1e999 for it.
+        is_number = isinstance(expires, (int, float)) and abs(expires) < _LATEST_S
+        self.expires_ms = int(expires * 1000) if is_number else None
         user = claims.get("sub") if self._check is None else self._check(text)
         is_over = self.expires_ms is not None and self.expires_ms <= self._now_ms
         # Kafka's default takes no token with a signature, as it cannot look at that, and none that does not end.
@@ -229,6 +233,6 @@ def _claims(token: str) -> dict[str, Any]:
     # What a token says about itself, if it is one of RFC 7519.
     try:
         claims = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
-    except (IndexError, ValueError):
+    except (IndexError, ValueError, RecursionError):
         return {}
     return claims if isinstance(claims, dict) else {}

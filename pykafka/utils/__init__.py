@@ -35,6 +35,8 @@ T = TypeVar("T")
 
 #: The highest offset, and the latest time (ms), that Kafka can write down.
 INT64_MAX = 2**63 - 1
+#: How many digits offsets and numbers of partitions have at most.
+OFFSET_DIGITS, PARTITION_DIGITS = 19, 10
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -66,6 +68,14 @@ class Serializable:
 def is_legal_name(name: str) -> bool:
     """Return whether Kafka takes this as the name of a topic or of a static member."""
     return _LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
+
+
+def is_number(text: str, digits: int = 9) -> bool:
+    """Return whether text from outside is a whole number, which `int` reads: not "²", nor one of a thousand digits.
+
+    :param digits: that it may have: OFFSET_DIGITS, PARTITION_DIGITS, or few enough for 32 bits
+    """
+    return len(text) <= digits and text.isascii() and text.isdigit()
 
 
 def milliseconds(moment: int | datetime, name: str = "a time") -> int:

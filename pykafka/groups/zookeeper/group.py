@@ -20,6 +20,7 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
 from pykafka.metadata.zookeeper import BROKER_IDS
+from pykafka.utils import PARTITION_DIGITS, is_number
 
 if TYPE_CHECKING:
     from pykafka.groups.zookeeper.session import SessionState
@@ -133,7 +134,7 @@ class ZooKeeperGroup:
         for path in self._owners_paths:
             for slug in self._children(path, watch):
                 number = slug.rpartition("-")[2]
-                if number.isdigit():
+                if is_number(number, PARTITION_DIGITS):
                     found.append((int(number), f"{path}/{slug}"))
         return found
 

@@ -194,7 +194,7 @@ def _offsets(report: Mapping[str, Any]) -> dict[str, dict[str, int]]:
         if isinstance(end, str):  # of other sources it may be any text
             try:
                 end = json.loads(end)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
         if isinstance(end, dict):
             for topic, partitions in end.items():

@@ -78,7 +78,7 @@ def check(storage: Storage, sink: Sink, mode: str, checkpoint: str) -> None:
 def _parsed(text: str, path: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise TableMismatchError(

@@ -285,6 +285,7 @@ def test_offsets_of_a_file() -> None:
         ("[1]", "entry 1"),
         ('{"topic": "a", "partition": 0, "offset": -1}', "entry 1"),
         ("[", "Expecting"),
+        ("[" * 5_000, "nests too deep"),
     ],
 )
 def test_wrong_offsets_of_a_file(text: str, said: str) -> None:

@@ -96,6 +96,10 @@ def test_files(tmp_path: Path, name: str, text: str) -> None:
         ("c.ini", SECRET, "is not valid INI"),
         ("c.ini", f"[a]\nx={SECRET}\n{SECRET}", "is not valid INI"),
         ("c.properties", b"\xff", "cannot be read: it is not UTF-8"),
+        ("c.json", "[" * 5_000, "is not valid JSON"),
+        ("c.json", f'{{"{SECRET}": {"1" * 5_000}}}', "is not valid JSON"),
+        ("c.toml", f"{SECRET} = {'1' * 5_000}", "is not valid TOML"),
+        ("c.toml", f"{SECRET} = {'[' * 5_000}", "is not valid TOML"),
     ],
 )
 def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: str | bytes, text: str) -> None:

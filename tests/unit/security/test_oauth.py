@@ -88,7 +88,7 @@ def test_a_refusal_is_acknowledged_and_tells_its_reason(handler: Handler) -> Non
     assert source.calls == 2
 
 
-@pytest.mark.parametrize("nonsense", [b"x", b"[]", b"{}", b"\xff", b'"a"'])
+@pytest.mark.parametrize("nonsense", [b"x", b"[]", b"{}", b"\xff", b'"a"', b"[" * 5_000])
 def test_a_refusal_without_a_reason(handler: Handler, nonsense: bytes) -> None:
     credentials = OAuthBearer("abc")
     credentials.prepare(handler, LIMIT)
@@ -299,7 +299,11 @@ def test_refusals_of_the_endpoint(status: int, error: type[KafkaException]) -> N
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{}", b"[]", b"\xff", b'{"access_token": 5}', b'{"access_token": "a b"}', b"[" * 100_000]
+    "body",
+    [
+        *(b"", b"{}", b"[]", b"\xff", b'{"access_token": 5}', b'{"access_token": "a b"}', b"[" * 100_000),
+        b'{"access_token": "abc", "expires_in": 1%s}' % (b"0" * 400),
+    ],
 )
 def test_nonsense_of_the_endpoint(body: bytes) -> None:
     with TokenEndpoint(lambda user, seconds: "abc") as endpoint:

@@ -98,6 +98,7 @@ def test_other_values_are_refused(serializer: Any, value: Any, error: type[Excep
         (UuidDeserializer(), b"x" * 36, ValueError),
         (UuidDeserializer(), b"{123e4567e89b12d3a456426614174000}", ValueError),
         (JsonDeserializer(), b"", ValueError),
+        (JsonDeserializer(), b"[" * 5_000, ValueError),
         (JsonDeserializer(), b"{} {}", ValueError),
         (JsonDeserializer(), '{"a": 1}'.encode("utf-16"), ValueError),
     ],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import random
+import zlib
 
 import pyarrow as pa
 import pytest
@@ -66,7 +68,11 @@ def test_too_many_tasks() -> None:
         Record(QUERY, 41, prepared(400)).text()
 
 
-@pytest.mark.parametrize("text", ["", "x", "1", "2 q", "1 q ###", "1 q AAAA", "1 q a b c", "1 q eNoDAAAAAAE= what"])
+#: A few kB that unpack to megabytes.
+BOMB = f"1 q {base64.b64encode(zlib.compress(bytes(4_000_000))).decode()}"
+
+
+@pytest.mark.parametrize("text", ["", "x", "1", "2 q", "1 q ###", "1 q AAAA", "1 q a b c", "1 q eNoDAAAAAAE= what", BOMB])
 def test_texts_of_others(text: str) -> None:
     with pytest.raises(PrefixInUseError, match="no name of a consumer group"):
         Record.parse(7, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -51,7 +52,7 @@ def test_json_shape_is_the_jvm_connectors() -> None:
     assert to_json({B0: 1, A1: 23, A0: 5}) == {"a": {"0": 5, "1": 23}, "b": {"0": 1}}
 
 
-@pytest.mark.parametrize("foreign", [{"index": 3}, {"a": [1]}, {"a": {"x": 1}}, {"a": {"0": None}}])
+@pytest.mark.parametrize("foreign", [{"index": 3}, {"a": [1]}, {"a": {"x": 1}}, {"a": {"0": None}}, {"a": {"0": math.inf}}])
 def test_foreign_checkpoint_is_named(foreign: Any) -> None:
     with pytest.raises(OptionError, match="checkpointLocation"):
         from_json(foreign)
@@ -66,6 +67,8 @@ def test_foreign_checkpoint_is_named(foreign: Any) -> None:
         ('{"a": 3}', "no object of partitions"),
         ('{"a": {"x": 3}}', "'x' of 'a' is not a number"),
         ('{"a": {"-1": 3}}', "'-1' of 'a' is not a number"),
+        (f'{{"a": {{"{"1" * 5_000}": 3}}}}', "1' of 'a' is not a number"),
+        ("[" * 5_000, "not JSON"),
         ('{"a": {"0": -3}}', "-3 of a-0 is neither"),
         ('{"a": {"0": true}}', "True of a-0 is neither"),
         ('{"a": {"0": "7"}}', "'7' of a-0 is neither"),

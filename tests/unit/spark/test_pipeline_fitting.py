@@ -368,7 +368,7 @@ def test_another_output_mode(tmp_path: Path) -> None:
         history.check(storage, table(), "complete", str(tmp_path))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]"])
+@pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 5_000])
 def test_a_note_that_somebody_has_changed(tmp_path: Path, text: str) -> None:
     storage = cast(Storage, Files())
     written(storage, tmp_path, table())
