@@ -298,6 +298,14 @@ class Fault(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class Seen(Action):
+    """Something happened that no call shows, for `Sometimes`."""
+
+    name = "seen"
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class Deleted(Action):
     """The records of a partition before an offset were deleted, as by retention."""
 

@@ -27,6 +27,7 @@ from pykafka.testing.simulation.producers import Producing, Transacting
 from pykafka.testing.simulation.search import Search
 from pykafka.testing.simulation.tally import SeedLog, Tally, parsed_seeds
 from pykafka.testing.simulation.transforming import Transforming
+from pykafka.testing.simulation.witness import Witness
 from pykafka.testing.simulation.world import World
 from pykafka.testing.sometimes import Sometimes
 from pykafka.testing.virtual import Network, Scheduler, SchedulerError, VirtualHandler
@@ -139,6 +140,7 @@ class Simulation:
                 consumer_session_timeout_ms=SESSION_MS,
                 consumer_heartbeat_interval_ms=HEARTBEAT_MS,
             )
+            cluster.on_answer(Witness(history).on_answer)
             world = World(self.seed, handler, cluster, history, network)
             _Run(self, world).run()
         return world.errors

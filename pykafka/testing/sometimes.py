@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from pykafka.testing.history import (
     AbortTransaction,
+    Acknowledge,
+    Acquire,
     Assigned,
+    BeginTransaction,
     Commit,
     CommitTransaction,
+    Crash,
+    DeadLetter,
     Operation,
     Outcome,
+    Place,
     Poll,
     Revoked,
     Seek,
+    Seen,
     Send,
 )
+from pykafka.testing.simulation.witness import PRODUCER, SIGHTS, TOO_LARGE
+
+
+def _shows(sight: str, operation: Operation) -> bool:
+    return isinstance(operation.action, Seen) and operation.action.what == sight
+
 
 #: Each thing that has to happen, and whether an operation shows it.
 THINGS: dict[str, Callable[[Operation], bool]] = {
@@ -40,23 +54,116 @@ THINGS: dict[str, Callable[[Operation], bool]] = {
     "partitions are lost": lambda one: isinstance(one.action, Revoked) and one.action.lost,
     "offsets are committed": lambda one: isinstance(one.action, Commit) and one.outcome is Outcome.OK,
     "a commit of offsets fails": lambda one: isinstance(one.action, Commit) and one.outcome is Outcome.UNKNOWN,
+    "a process is killed": lambda one: isinstance(one.action, Crash),
+    "a record is written to a topic for dead letters": lambda one: (
+        isinstance(one.action, DeadLetter) and one.outcome in (Outcome.OK, Outcome.NOTE)
+    ),
+    **{sight: partial(_shows, sight) for sight in SIGHTS},
 }
 
 
+def _unknown_and_stored(operations: Sequence[Operation]) -> bool:
+    """Return whether a record was stored whose sender got no answer in time."""
+    doubtful = {
+        one.action.value for one in operations if isinstance(one.action, Send) and one.outcome is Outcome.UNKNOWN
+    }
+    reads = (read for one in operations if isinstance(one.action, Poll) for read in one.action.reads)
+    return any(value in doubtful for read in reads for value in read.values)
+
+
+def _refused_after_failure(operations: Sequence[Operation]) -> bool:
+    """Return whether a transaction was refused its commit because one of its sends had failed."""
+    failed: set[str] = set()
+    for one in operations:
+        if isinstance(one.action, BeginTransaction):
+            failed.discard(one.process)
+        elif isinstance(one.action, Send) and one.outcome in (Outcome.FAIL, Outcome.UNKNOWN):
+            failed.add(one.process)
+        elif isinstance(one.action, CommitTransaction) and one.outcome is Outcome.FAIL and one.process in failed:
+            return True
+    return False
+
+
+def _rebalance_in_commit(operations: Sequence[Operation]) -> bool:
+    """Return whether a member got partitions while another one committed, or a commit was refused after a rebalance."""
+    committing: dict[int, str] = {}
+    for one in operations:
+        if isinstance(one.action, Commit):
+            if one.error == "ShareLostError":
+                return True
+            if one.outcome is Outcome.INVOKE:
+                committing[one.number] = one.action.group
+            else:
+                committing.pop(one.call, None)
+        elif isinstance(one.action, Assigned) and one.action.group in committing.values():
+            return True
+    return False
+
+
+def _lock_ended(operations: Sequence[Operation]) -> bool:
+    """Return whether a record of a share group was given to another member, though the first had acknowledged nothing."""
+    holders: dict[tuple[str, Place], str] = {}
+    for one in operations:
+        if isinstance(one.action, Acknowledge):
+            for place in one.action.places:
+                holders.pop((one.action.group, place), None)
+        elif isinstance(one.action, Acquire) and one.outcome is Outcome.OK:
+            for place in one.action.places:
+                if holders.setdefault((one.action.group, place), one.process) != one.process:
+                    return True
+    return False
+
+
+def _truncated(operations: Sequence[Operation]) -> bool:
+    """Return whether an offset has had two values, as the log was truncated in between."""
+    values: dict[Place, int] = {}
+    for one in operations:
+        if isinstance(one.action, Poll):
+            for topic, partition, offsets, found in one.action.reads:
+                places = [Place(topic, partition, offset) for offset in offsets]
+                if any(values.setdefault(place, value) != value for place, value in zip(places, found, strict=True)):
+                    return True
+        elif isinstance(one.action, Send) and one.action.partition is not None and one.action.offset is not None:
+            place = Place(one.action.topic, one.action.partition, one.action.offset)
+            if values.setdefault(place, one.action.value) != one.action.value:
+                return True
+    return False
+
+
+#: Each thing that several operations show together.
+TOGETHER: dict[str, Callable[[Sequence[Operation]], bool]] = {
+    "a send whose answer came too late is stored": _unknown_and_stored,
+    "a transaction is not committed, as one of its sends has failed": _refused_after_failure,
+    "a rebalance comes in a commit": _rebalance_in_commit,
+    "a share record goes to another member, as its lock has ended": _lock_ended,
+    "a log is truncated": _truncated,
+}
+
+
+#: Things that are so rare that only this many histories have to show them.
+RARE_SEEDS = 1_000
+RARE = frozenset({"a rebalance comes in a commit", PRODUCER, TOO_LARGE, "a log is truncated"})
+
+
 class Sometimes:
-    """Counts in how many histories each of `THINGS` has happened."""
+    """Counts in how many histories each of `THINGS` and of `TOGETHER` has happened."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        #: How many histories were looked at.
+        self.histories = 0
 
     def look(self, history: Iterable[Operation]) -> None:
         """Count what a history shows."""
-        missing = dict(THINGS)
-        for operation in history:
+        self.histories += 1
+        operations, missing = list(history), dict(THINGS)
+        for operation in operations:
             for thing in [thing for thing, shows in missing.items() if shows(operation)]:
                 self.counts[thing] += 1
                 del missing[thing]
+        self.counts.update(thing for thing, shows in TOGETHER.items() if shows(operations))
 
     def missing(self) -> list[str]:
-        """Return what has happened in no history."""
-        return [thing for thing in THINGS if not self.counts[thing]]
+        """Return what has happened in no history; rare things only if there were enough histories for them."""
+        expected = [thing for thing in (*THINGS, *TOGETHER) if thing not in RARE or self.histories >= RARE_SEEDS]
+        return [thing for thing in expected if not self.counts[thing]]

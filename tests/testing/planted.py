@@ -497,8 +497,8 @@ def accepted_twice(story: Story) -> None:
 
 def accepted_after_loss(story: Story) -> None:
     """The lock of the member has ended, as another one has the record."""
-    story.acquire(1)
-    story.acquire(1, who="u")
+    story.acquire(1, lock_ms=1_000)
+    story.acquire(1, who="u", lock_ms=1_000)
     story.acknowledge(1)
 
 

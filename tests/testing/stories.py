@@ -118,7 +118,7 @@ class Story(History):
             self.clock_ms += lasts_ms
             self.note("faults", Fault("the end", number=number, ends=True))
 
-    def acquire(self, *offsets: int, who: str = "s", before_ms: int | None = None, lock_ms: int = 1_000) -> None:
+    def acquire(self, *offsets: int, who: str = "s", before_ms: int | None = None, lock_ms: int | None = None) -> None:
         """Give records to a member of a share group, which has perhaps asked for them a while before."""
         places = tuple(Place(TOPIC, 0, offset) for offset in offsets)
         begun = self.invoke(who, Acquire(GROUP))

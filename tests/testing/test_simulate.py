@@ -6,22 +6,25 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from pykafka import KafkaClient
 from pykafka.handlers import ThreadingHandler
-from pykafka.testing import simulate
+from pykafka.testing import FakeCluster, simulate
 from pykafka.testing.checker import Checker
-from pykafka.testing.history import History
+from pykafka.testing.history import Commit, History, Seen
 from pykafka.testing.simulate import ORDERS, Simulation, report, shrink
 from pykafka.testing.simulation.plan import FAULTS, PlannedFault, Targets, draw
 from pykafka.testing.simulation.tally import SeedLog
+from pykafka.testing.simulation.witness import LEADER, TOO_LARGE, Witness
 from pykafka.testing.simulation.world import World
-from pykafka.testing.sometimes import THINGS, Sometimes
-from tests.testing.stories import P0, Story
+from pykafka.testing.sometimes import RARE, RARE_SEEDS, THINGS, TOGETHER, Sometimes
+from tests.testing.stories import GROUP, P0, Story
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -177,15 +180,94 @@ def test_plan() -> None:
 
 
 def test_sometimes() -> None:
+    """Rare things are missing only if there were histories enough."""
     sometimes, story = Sometimes(), Story()
-    assert sometimes.missing() == list(THINGS)
+    common = [thing for thing in (*THINGS, *TOGETHER) if thing not in RARE]
+    assert sometimes.missing() == common
     story.send(1, 0)
     story.send(2, outcome="unknown")
     story.assigned(1)
     story.revoked(1, P0)
-    sometimes.look(story)
-    sometimes.look(story)
+    for _ in range(2):
+        sometimes.look(story)
     seen = ["a send succeeds", "a send has an unknown outcome", "a member gets no partition", "partitions are revoked"]
     assert sorted(sometimes.counts) == sorted(seen)
     assert sometimes.counts["a send succeeds"] == 2
-    assert sometimes.missing() == [thing for thing in THINGS if thing not in seen]
+    assert sometimes.missing() == [thing for thing in common if thing not in seen]
+    sometimes.histories = RARE_SEEDS
+    assert {*sometimes.missing()} == {*THINGS, *TOGETHER} - {*seen}
+
+
+def _late_answer(story: Story) -> None:
+    story.send(1, outcome="unknown")
+    story.poll((0, 1))
+
+
+def _failed_send(story: Story) -> None:
+    story.begin()
+    story.send(1, outcome="fail")
+    story.commit_transaction("fail")
+
+
+def _rebalance_in_commit(story: Story) -> None:
+    begun = story.invoke("c", Commit(GROUP, ()))
+    story.assigned(2, P0, who="d")
+    story.ok(begun)
+
+
+def _refused_commit(story: Story) -> None:
+    story.unknown(story.invoke("c", Commit(GROUP, ())), "ShareLostError")
+
+
+def _lock_ended(story: Story) -> None:
+    story.acquire(1)
+    story.acquire(1, who="u")
+
+
+def _truncated(story: Story) -> None:
+    story.sends(1)
+    story.poll((0, 2))
+
+
+@pytest.mark.parametrize(
+    ("thing", "write"),
+    [
+        ("a send whose answer came too late is stored", _late_answer),
+        ("a transaction is not committed, as one of its sends has failed", _failed_send),
+        ("a rebalance comes in a commit", _rebalance_in_commit),
+        ("a rebalance comes in a commit", _refused_commit),
+        ("a share record goes to another member, as its lock has ended", _lock_ended),
+        ("a log is truncated", _truncated),
+    ],
+)
+def test_things_that_several_operations_show(thing: str, write: Callable[[Story], object]) -> None:
+    """They are counted for their history, and for none of the others'."""
+    story, other = Story(), Story()
+    write(story)
+    assert TOGETHER[thing](story.operations)
+    other.sends(1, 2)
+    other.poll((0, 1), (1, 2))
+    other.acquire(1)
+    other.acknowledge(1, kind="release")
+    other.acquire(1, who="u")
+    other.commit(1)
+    other.assigned(1, P0)
+    assert not TOGETHER[thing](other.operations)
+
+
+def test_witness() -> None:
+    """What a broker answers is noted once."""
+    history = History(lambda: 0)
+    with FakeCluster(topics={"t": 1}) as cluster, KafkaClient(cluster.hosts) as client:
+        cluster.on_answer(Witness(history).on_answer)
+        cluster.fail("Fetch", "FENCED_LEADER_EPOCH", times=2)
+        with cluster._locked() as state:
+            state.topics["t"].configs["max.message.bytes"] = "100"
+        with client.producer(linger_ms=60_000) as producer:
+            deliveries = [producer.produce("t", b"%d" % number * 10) for number in range(4)]
+            producer.flush()
+        assert all(delivery.get().offset >= 0 for delivery in deliveries)
+        with client.consumer(fetch_max_wait_ms=50) as consumer:
+            consumer.assign([P0])
+            assert len(list(islice(consumer, 4))) == 4
+    assert [one.action for one in history] == [Seen(TOO_LARGE), Seen(LEADER)]

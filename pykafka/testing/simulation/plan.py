@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from pykafka.testing.history import Fault
+from pykafka.testing.history import Fault, Seen
+from pykafka.testing.simulation.witness import THROTTLED
 from pykafka.testing.simulation.world import World
 from pykafka.testing.virtual import NetworkFaults
 
@@ -109,7 +110,14 @@ def _unclean(world: World, topic: str, partition: int) -> Undo:
 
 
 def _throttle(world: World, api: str, milliseconds: int) -> Undo:
-    return world.cluster.throttle(api, milliseconds).end
+    fault = world.cluster.throttle(api, milliseconds)
+
+    def end() -> None:
+        fault.end()
+        if fault.met:
+            world.history.note("cluster", Seen(THROTTLED))
+
+    return end
 
 
 def _fail(world: World, api: str, error: str, times: int) -> Undo:
