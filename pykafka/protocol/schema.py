@@ -87,7 +87,7 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
             raise TypeError(
                 f"{type(self).__qualname__} has no field {unknown}; it has {', '.join(sorted(self._names))}"
             )
-        self.__dict__.update(values)
+        self.__dict__ = values  # of this call alone, so it need not be copied
 
     def _contents(self) -> Iterable[tuple[str, Any]]:
         for field in self.fields:

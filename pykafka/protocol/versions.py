@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from functools import lru_cache
 from typing import Any, NamedTuple, Never
 
 from pykafka._version import __version__
@@ -124,6 +125,8 @@ _ASKS_HEARTBEAT = 2
 _ASKS_METADATA = 3
 #: The size of an answer to a heartbeat: correlation id and error code (bytes).
 _HEARTBEAT_ANSWER = 6
+#: Answers up to this size (bytes) are decoded once: those of brokers have less than one kilobyte.
+_KEPT_MAX = 4096
 
 
 class Identity(NamedTuple):
@@ -323,17 +326,18 @@ class VersionNegotiation:
             else:
                 self.state = NegotiationState.REST_THEN_LOWER
             return
-        response = decode_response(wire.ApiVersionsRequest, self.version, frame)[1]
-        if response.error_code == _REBOOTSTRAP_REQUIRED and self._identity is not None:
+        is_small = len(frame) <= _KEPT_MAX
+        error_code, ranges = (_read if is_small else _read.__wrapped__)(self.version, bytes(frame))
+        if error_code == _REBOOTSTRAP_REQUIRED and self._identity is not None:
             raise WrongBrokerError(
                 f"{self._broker} no longer leads to broker {self._identity.node_id} of cluster {self._identity.cluster_id}: "
                 "another broker refuses the connection there. The client looks for the right one at its first addresses. If "
                 "this lasts, check DNS, load balancers and advertised.listeners; a proxy with numbers of its own needs "
                 "metadata_cluster_check_enable=False"
             )
-        if response.error_code:
-            raise error_for(response.error_code)
-        self._ranges = checked(response, self.version)
+        if error_code:
+            raise error_for(error_code)
+        self._ranges = ranges
         if self._only or self.state is NegotiationState.LOWER:
             self._found(self._ranges)
         else:
@@ -356,6 +360,13 @@ class VersionNegotiation:
     def _on_alive(self, frame: bytes | bytearray | memoryview) -> None:
         decode_response(wire.MetadataRequest, 0, frame)
         self._send(NegotiationState.BOTH_ALIVE, self._both())
+
+
+@lru_cache(maxsize=8)
+def _read(version: int, frame: bytes) -> tuple[int, ApiRanges]:
+    """Return the error code and the versions of an answer: brokers of one release give each connection the same one."""
+    response = decode_response(wire.ApiVersionsRequest, version, frame)[1]
+    return response.error_code, {} if response.error_code else checked(response, version)
 
 
 def checked(response: wire.ApiVersionsResponse, version: int) -> ApiRanges:

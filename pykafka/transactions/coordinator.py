@@ -293,6 +293,16 @@ class Coordinator:
         api = "AddOffsetsToTxn"
         self._ask(request, deadline, ADD_OFFSETS, lambda found: self._error(found.error_code, api), tracked_api=api)
 
+    def refuse_late(self, keys: Collection[TopicPartition], deadline: float) -> None:
+        """Abort a transaction without messages, so that partitions refuse batches of former epochs; see `_ask` for errors.
+
+        Leaders before Kafka 3.6 take a batch that comes behind the end of its transaction: it would count for the next one.
+        The markers of this abort have the present epoch: they abort what has come before them, and leaders refuse what comes
+        later.
+        """
+        self.add_partitions(keys, deadline)
+        self.end(False, deadline)
+
     def end(self, committed: bool, deadline: float) -> tuple[int, int]:
         """End the transaction; return producer id and epoch of the next one, or -1 if they stay. See `_ask` for errors."""
         request = wire.EndTxnRequest(**self._identity(), committed=committed)

@@ -125,6 +125,8 @@ class TransactionStatus:
         self.unanswered: set[str] = set()
         #: The block or call that began the transaction.
         self.owner: object = None
+        #: The partitions to which batches of ended transactions may still come, since their answers are missing.
+        self.late: set[TopicPartition] = set()
         #: Whether the sequence numbers have gaps, so that the next transaction needs another epoch.
         self.broken = False
         #: Why the transaction has to be aborted, or the producer is dead.

@@ -21,6 +21,7 @@ from pykafka.exceptions import (
     TransactionError,
     TransactionFatalError,
     TransactionUnfinishedError,
+    UnknownTopicOrPartition,
 )
 from pykafka.handlers.interrupts import SingleCaller
 from pykafka.metrics.listener import TRANSACTION, kind_of
@@ -174,7 +175,7 @@ class Transactions:
         """Take a new epoch, as a request about the present one may come late and count for the next transaction."""
         apis = ", ".join(sorted(self.status.unanswered))
         if self._coordinator.can_bump_epoch(deadline):
-            if self.status.unanswered & OPENING_REQUESTS:
+            if self.status.unanswered & OPENING_REQUESTS or self.status.late:
                 self._end_left_open(deadline)
             log.info("transactional id %s: no answer to %s: taking a new epoch", self.transactional_id, apis)
             self._init(deadline, Event.REINIT)
@@ -184,6 +185,18 @@ class Transactions:
             "late, it counts for the next transaction",
             *(self.transactional_id, apis),
         )
+
+    def _refuse_late(self, deadline: float) -> None:
+        """Make brokers refuse batches of ended transactions that may still come to them."""
+        if not self.status.late:
+            return
+        with self._raising_fatal("batches of the last transaction may still come"):
+            try:
+                self._coordinator.refuse_late(self.status.late, deadline)
+            except UnknownTopicOrPartition as error:  # a topic was deleted: no batch comes to it any more
+                self.status.late = {key for key in self.status.late if error.topic not in (None, key.topic)}
+                raise
+        self.status.late.clear()
 
     def _end_left_open(self, deadline: float) -> None:
         """Abort what the coordinator may have open: most releases would give a new epoch, and then refuse who asked for it.
@@ -226,6 +239,7 @@ class Transactions:
                 self._init(deadline)
             elif self.status.state is State.READY and self.status.unanswered:
                 self._take_new_epoch(deadline)
+            self._refuse_late(deadline)
             # first what an abort needs, which an interrupt may make necessary at any step from here on
             if consumer is not None:
                 self._consumers[consumer] = None
@@ -309,7 +323,14 @@ class Transactions:
                     self._check_unaborted(error, deadline)
                 status.broken = True
         if status.broken and not committed and following[0] < 0:
+            status.late |= status.partitions
             self._init(deadline, Event.REINIT)
+            try:
+                self._refuse_late(deadline)
+            except TransactionError:
+                raise
+            except KafkaException as error:  # the transaction is aborted
+                log.info("transactional id %s: the next begin asks again: %s", self.transactional_id, error)
             return
         with self._engine.lock:
             status.ended(*following)

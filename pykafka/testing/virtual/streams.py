@@ -214,7 +214,7 @@ class VirtualStream(Numbered):
             next_at = pieces[0][0] if pieces else self._end_at
             if next_at <= now:
                 return self._take(buffer, now) if pieces else 0
-            if not pieces and self._reset_at <= now:
+            if self._reset_at <= now:  # it may overtake bytes, which never come then
                 raise ConnectionResetError(errno.ECONNRESET, f"Connection reset by peer: {self!r}")
             if until <= now:
                 raise TimeoutError(f"nothing has come in time: {self!r}")

@@ -10,6 +10,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.exceptions import (
+    InvalidProducerEpoch,
     TransactionAbortableError,
     TransactionOutcomeUnknownError,
     TransactionUnfinishedError,
@@ -19,6 +20,7 @@ from pykafka.kafkaproducer import KafkaProducer
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster
 from pykafka.testing.transactions import Transaction, TransactionState
+from tests.support.logins import eventually
 
 NAME = "billing"
 
@@ -131,6 +133,65 @@ def test_a_late_request_does_not_count_for_the_next_transaction(
     producer.produce("copies", b"second", partition=0)
     producer.commit_transaction()
     assert committed(client) == [b"first", b"second"]
+
+
+@pytest.mark.parametrize("release", ["2.8", "3.9"])
+def test_a_late_batch_does_not_count_for_the_next_transaction(release: str) -> None:
+    """Brokers before Kafka 3.6 do not ask whether its transaction is open; the markers of a new epoch make them refuse it."""
+    late: list[wire.ProduceRequest] = []
+    with (
+        FakeCluster(brokers=1, topics={"copies": 1}, as_version=release) as cluster,
+        KafkaClient(cluster.hosts) as client,
+    ):
+        end = cluster.on_request(
+            lambda call: late.append(call.request) if isinstance(call.request, wire.ProduceRequest) else None
+        )
+        cluster.cut("Produce", "before", times=1000)
+        with client.producer(transactional_id=NAME) as producer:
+            producer.begin_transaction()
+            producer.produce("copies", b"aborted", partition=0)
+            eventually(lambda: bool(late))
+            producer.abort_transaction()
+            end()
+            cluster.heal()
+            (broker,) = client.cluster.brokers.values()
+            answer = broker.call(late[0], version=9)
+            assert answer.responses[0].partition_responses[0].error_code == InvalidProducerEpoch.ERROR_CODE
+            with producer.transaction():
+                producer.produce("copies", b"second", partition=0)
+            assert committed(client) == [b"second"]
+
+
+@pytest.mark.parametrize("api", ["AddPartitionsToTxn", "EndTxn"])
+def test_a_late_batch_is_refused_at_the_latest_by_the_next_begin(
+    cluster: FakeCluster, client: KafkaClient, api: str
+) -> None:
+    """The abort has succeeded by then; the transaction without messages that it lacks is aborted before the next one."""
+    with client.producer(transactional_id=NAME, delivery_timeout_ms=1_000, max_block_ms=5_000) as producer:
+        producer.begin_transaction()
+        cut = cluster.cut("Produce", "before", times=1000)
+        producer.produce("copies", b"aborted", partition=0)
+        with pytest.raises(TransactionAbortableError):
+            producer.commit_transaction()
+        renewed: list[object] = []
+
+        def fail_when_renewed(call: Any) -> None:
+            if isinstance(call.request, wire.InitProducerIdRequest):
+                renewed.append(cluster.fail(api, "COORDINATOR_LOAD_IN_PROGRESS", 1000))
+
+        stop = cluster.on_request(fail_when_renewed)
+        producer.abort_transaction(timeout=2)
+        assert len(renewed) == 1
+        stop()
+        cut.end()
+        cluster.heal()
+        asked: list[type[Any]] = []
+        cluster.on_request(lambda call: asked.append(type(call.request)))
+        producer.begin_transaction()
+        assert wire.EndTxnRequest in asked
+        producer.produce("copies", b"second", partition=0)
+        producer.commit_transaction()
+        assert committed(client) == [b"second"]
 
 
 def test_what_a_late_request_has_opened_is_ended_before_the_next_transaction(

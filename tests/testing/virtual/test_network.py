@@ -190,6 +190,23 @@ def test_a_peer_that_leaves_unread_bytes_resets(
     scheduler.run(program)
 
 
+def test_a_reset_overtakes_bytes(scheduler: Scheduler, network: Network, virtual: VirtualHandler) -> None:
+    """The reader does not look for them again and again: the clock would stand still."""
+    network.faults = NetworkFaults(latency_ms=(1, 1), jitter_ms=100_000)
+
+    def program() -> None:
+        with _pair(virtual) as (client, server):
+            server.send([b"late"], 10)
+            server.close()
+            client.send([b"to nobody"], 10)
+            with pytest.raises(ConnectionResetError):
+                _read(client)
+            assert scheduler.now_ms() < 100
+
+    scheduler.turns_max = 10_000
+    scheduler.run(program)
+
+
 def test_what_a_handler_in_virtual_time_refuses(virtual: VirtualHandler) -> None:
     for refused, why in (
         (virtual.kazoo, "ZooKeeper"),
