@@ -12,6 +12,7 @@ from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, Consu
 from pykafka.testing.groups.subscriptions import Pattern
 from pykafka.utils.struct_helpers import unpack_from
 from tests.fuzz.judge import Target, UnstableError
+from tests.fuzz.targets.traps import json_traps
 
 
 def subscription(data: bytes) -> object:
@@ -90,6 +91,7 @@ def _nodes() -> Iterator[bytes]:
     ):
         yield json.dumps(node).encode()
     yield b"topic"
+    yield from json_traps({"host": "b", "port": 9092}, {"subscription": {"a": 1}, "pattern": "static"})
 
 
 TARGETS = [
