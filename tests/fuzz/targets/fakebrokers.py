@@ -44,14 +44,18 @@ class _JumpingEvent(threading.Event):
 
 
 class _JumpingHandler(StillHandler):
-    """A clock that only waits move."""
+    """A clock that only waits move, and the same random numbers for each input."""
 
     seconds = 0.0
 
-    def now(self) -> float:  # type: ignore[override]
+    def __init__(self) -> None:
+        super().__init__()
+        self.random.seed(0)
+
+    def now(self) -> float:
         return self.seconds
 
-    def Event(self) -> _JumpingEvent:  # type: ignore[override]
+    def Event(self) -> _JumpingEvent:
         return _JumpingEvent(self)
 
 
@@ -72,8 +76,8 @@ def brokers(data: bytes) -> object:
 
     A request has its API and version in two bytes, the size of its body in two, and the body.
     """
-    state, session, said = _cluster(), Session(), []
-    faults, at = Faults(state), 0
+    state, session = _cluster(), Session()
+    faults, at, said = Faults(state), 0, list[str]()
     while at + 4 <= len(data) and len(said) < _REQUESTS_MAX:
         key = _KEYS[data[at] % len(_KEYS)]
         api = APIS[key]

@@ -102,5 +102,17 @@ TARGETS = [
     Target("sticky", sticky, _sticky),
     Target("struct-formats", formats, lambda: [bytes([kind]) + b"\0\0\0\1" * 6 for kind in range(7)]),
     Target("zookeeper", zookeeper, _nodes),
-    Target("patterns", pattern, lambda: [b"a.*", b"(ab)+", b"[a-z]{2,5}|b?", b"a{1000}", b"((a*)*)*"]),
+    Target(
+        "patterns",
+        pattern,
+        lambda: [
+            b"a.*",
+            b"(ab)+",
+            b"[a-z]{2,5}|b?",
+            b"a{1000}",
+            b"((a*)*)*",
+            b"a{99999999999}",
+            b"(" * 1000 + b")" * 1000,
+        ],
+    ),
 ]

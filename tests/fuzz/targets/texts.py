@@ -153,7 +153,7 @@ def _configurations() -> Iterator[bytes]:
     yield from (b"\1" + text for text in json_traps({"linger.ms": 5}))
     yield b"\0a = " + b"1" * 4090
     yield b"\0a = " + b"[" * 2000
-    yield b"\0" + b"a." * 1500 + b"a = 1"
+    yield b"\0" + b"a." * 1100 + b"a = 1"
     yield b"\2[default]\nbootstrap.servers = a:1\n[x]\ny = 1\n"
     for form in (3, 4, 5, 6):
         yield bytes([form]) + b"# comment\nbootstrap.servers=a:1,b:2\nsasl.password = a\\u0041\\\n  b\nkey:value\n"
