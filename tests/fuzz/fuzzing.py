@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType, FunctionType
@@ -37,12 +38,10 @@ def main() -> None:
     for seed in seeds:
         (inputs / sha256(seed).hexdigest()[:24]).write_bytes(seed)
     # Before anything counts: modules that are loaded on use are there then, and messages have their functions.
-
-    def judge_all() -> None:
-        for seed in seeds:
-            _note(target, seed, findings, seen)
-
-    _instrument(_used(judge_all))
+    files: set[str] = set()
+    for seed in seeds:
+        files |= _used(partial(_note, target, seed, findings, seen))
+    _instrument(files)
 
     def read(data: bytes) -> None:
         _note(target, data, findings, seen)
@@ -70,7 +69,7 @@ def _key(outcome: Outcome) -> tuple[str, str]:
 
 
 def _used(call: Callable[[], object]) -> set[str]:
-    """Return the files of the functions that a call calls."""
+    """Return the files of the functions that a call calls: of one input, as Python drops the hook at the limit of recursion."""
     used: set[str] = set()
 
     def note(frame: FrameType, event: str, _: object) -> None:
