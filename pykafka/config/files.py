@@ -43,19 +43,26 @@ def read_file(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"the configuration file {str(path)!r} cannot be read: {reason}") from None
     wrong = ""
     try:
-        found = _parsed(text, path)
+        found = _table(_parsed(text, path))
     except ConfigurationError:
         raise
     except (ValueError, RecursionError, configparser.Error) as error:  # of a long number, neither parser has an error
         wrong = f"not valid {path.suffix.lower().lstrip('.').upper()}{_place(error)}"
     if wrong:  # out here, without a trace of the error: that may show a line of the file, and so a password
         raise ConfigurationError(f"the configuration file {str(path)!r} is {wrong}; correct it")
-    if not isinstance(found, Mapping):
+    if found is None:
         raise ConfigurationError(f"the configuration file {str(path)!r} must be a table of keys and values")
+    return found
+
+
+def _table(content: Any) -> dict[str, Any] | None:
+    """Return the keys and values of a file's content, of its own table for clients if it has one; None if it is no table."""
+    if not isinstance(content, Mapping):
+        return None
     for table in TABLES:
-        if isinstance(found.get(table), Mapping):
-            return flat(found[table])
-    return flat(found)
+        if isinstance(content.get(table), Mapping):
+            return flat(content[table])
+    return flat(content)
 
 
 def _parsed(text: str, path: Path) -> Any:

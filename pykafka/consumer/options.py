@@ -210,7 +210,7 @@ def valid_topics(topics: tuple[Any, ...]) -> tuple[tuple[str, ...], re.Pattern[s
     if pattern:
         try:
             return (), re.compile(topics[0])
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise ValueError(f"the pattern {topics[0]!r} of topics is malformed: {error}") from error
     return tuple(dict.fromkeys(map(get_string, topics))), None
 

@@ -131,7 +131,7 @@ def _of_text(pattern: re.Pattern[str]) -> re.Pattern[str]:
 def _compiled(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"{text!r} begins with {PATTERN_SIGN!r}, and is no pattern: {error}") from error
 
 

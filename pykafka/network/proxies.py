@@ -97,6 +97,7 @@ def _parse(value: object, name: str) -> Proxy:
     # No error quotes the value: it may hold a password.
     wrong = f"{name} is no address of a proxy: write socks5h://host:1080, or http://user:password@host:3128"
     try:
+        value.encode()  # the name of a file, or an argument, may hold halves of characters
         parts = urlsplit(value.strip())
         port = parts.port
     except ValueError:

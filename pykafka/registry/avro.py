@@ -48,7 +48,7 @@ def parsed(schema: Schema, needed: Mapping[str, Schema]) -> Parsed:
         defaults = _Defaults(names)
         for one in (tree, *names.values()):
             defaults.set(one)
-    return Parsed(_with_names(tree, names), names)
+        return Parsed(_with_names(tree, names), names)
 
 
 def _with_names(tree: Any, names: dict[str, Any]) -> Any:
@@ -89,13 +89,15 @@ def check_bounded(schema: Parsed) -> None:
 
     :raises SchemaError: values of a type nest without end, types nest too deep, or an array has items without bytes
     """
-    _check_ends(schema.names)
-    _check(schema.tree, schema.names, (), 0, {})
+    with refused():  # unions in unions, which Avro does not have, nest as deep as JSON goes
+        _check_ends(schema.names)
+        _check(schema.tree, schema.names, (), 0, {})
 
 
 def is_recursive(schema: Parsed) -> bool:
     """Return whether a type contains itself; of a schema from `check_bounded`."""
-    return _leads_back(schema.tree, schema.names, (), set())
+    with refused():
+        return _leads_back(schema.tree, schema.names, (), set())
 
 
 def _leads_back(tree: Any, names: Mapping[str, Any], around: tuple[str, ...], done: set[str]) -> bool:

@@ -229,7 +229,8 @@ class Registry:
             )
         except (KeyError, TypeError, ValueError, OverflowError):
             raise _unexpected_answer(self) from None
-        if not 0 <= made.id <= ID_MAX:
+        texts: tuple[Any, ...] = (made.subject, made.guid or "")
+        if not 0 <= made.id <= ID_MAX or not all(isinstance(text, str) for text in texts):
             raise _unexpected_answer(self)
         known = self._by_id.get(made.id)
         if known is not None and not known.says_the_same(made.schema):

@@ -209,8 +209,8 @@ class _Bearer:
         claims = _claims(text)
         expires = claims.get("exp")
         # Infinity is no number of JSON, and Python takes it, and 1e999 for it.
-        is_number = isinstance(expires, (int, float)) and abs(expires) < _LATEST_S
-        self.expires_ms = int(expires * 1000) if is_number else None
+        if isinstance(expires, (int, float)) and abs(expires) < _LATEST_S:
+            self.expires_ms = int(expires * 1000)
         user = claims.get("sub") if self._check is None else self._check(text)
         is_over = self.expires_ms is not None and self.expires_ms <= self._now_ms
         # Kafka's default takes no token with a signature, as it cannot look at that, and none that does not end.

@@ -1,1 +1,1 @@
-"""Fuzzing of all decoders, guided by coverage: `python -m tests.fuzz --minutes 60`. docs/development/fuzzing.md describes it."""
+"""Fuzzing of all decoders, guided by coverage: `python -m tests.fuzz --minutes 60`; see docs/development/fuzzing.md."""

@@ -21,8 +21,8 @@ from tests.fuzz.targets import TARGETS
 PLACE = Path("build/fuzz")
 _PURE = {"PYKAFKA_PURE_PYTHON": "1", "PYTHONHASHSEED": "0"}
 _MISSING = (
-    "atheris, which guides the fuzzing, is not installed here: pip install '.[fuzz]' (CPython 3.11 to 3.13 on Linux has wheels); "
-    "--replay works without it"
+    "atheris, which guides the fuzzing, is not installed here: pip install '.[fuzz]' (there are wheels for CPython 3.11 to "
+    "3.13 on Linux); --replay works without it"
 )
 
 
@@ -59,7 +59,9 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="list the targets, and end")
     parser.add_argument("--replay", action="store_true", help="print what comes of each kept input, as JSON, and end")
     parser.add_argument("--judge", type=Path, metavar="FILE", help="judge one input of the target, and end")
-    parser.add_argument("--minimize", action="store_true", help="keep what was found so far in tests/fuzz/corpus, and end")
+    parser.add_argument(
+        "--minimize", action="store_true", help="keep what was found so far in tests/fuzz/corpus, and end"
+    )
     given = parser.parse_args()
     names = given.target or list(TARGETS)
     if given.list:

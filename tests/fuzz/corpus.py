@@ -14,13 +14,11 @@ import pykafka
 from pykafka.protocol import codegen
 from tests.fuzz.judge import Outcome, Target, judge
 
-#: What the inputs of one target may take in corpus/ (bytes of base64).
-KEPT_MAX = 9_000
+#: What the inputs of one target may take in corpus/ (bytes of base64), times the weight of the target.
+KEPT_MAX = 8_000
 
 _DIRECTORY = Path(__file__).parent / "corpus"
 _PACKAGE = os.path.dirname(pykafka.__file__)
-#: A line, and the line before it in the same function.
-_Arc = tuple[str, int, int]
 
 
 def kept(target: Target) -> list[bytes]:
@@ -43,7 +41,7 @@ def keep(target: Target, inputs: Iterable[bytes]) -> int:
     for data in sorted(set(inputs), key=lambda one: (len(one), one)):
         new = _reached(target, data) - reached
         line = base64.b64encode(data).decode()
-        if not new or size + len(line) + 1 > KEPT_MAX:
+        if not new or size + len(line) + 1 > KEPT_MAX * target.weight:
             continue
         reached |= new
         size += len(line) + 1
@@ -64,19 +62,21 @@ def _path(target: Target) -> Path:
 
 
 def _reached(target: Target, data: bytes) -> set[object]:
-    """Return the arcs of the package's sources that an input takes, and the kind of its outcome."""
+    """Return the arcs of the package's sources that an input takes (a line, and the one before it), and its outcome's kind."""
     arcs: set[Any] = set()
 
     def enter(frame: FrameType, event: str, _: object) -> Any:
         name = frame.f_code.co_filename
         if not name.startswith(_PACKAGE) and name != codegen._FILE:
             return None
+        # Generated functions share the name of their file.
+        place: object = frame.f_code if name == codegen._FILE else name
         before = 0
 
         def step(frame: FrameType, event: str, _: object) -> Any:
             nonlocal before
             if event == "line":
-                arcs.add((name, before, frame.f_lineno))
+                arcs.add((place, before, frame.f_lineno))
                 before = frame.f_lineno
             return step
 

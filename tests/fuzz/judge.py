@@ -123,5 +123,3 @@ def _place(trace: TracebackType | None) -> _Place:
         trace = trace.tb_next
     source = linecache.getline(name, line).strip()
     return _Place(found, source.startswith("raise "), bool(source) and not name.startswith("pykafka"))
-
-

@@ -302,6 +302,8 @@ def test_patterns(text: str, matched: set[str]) -> None:
         ("(a|a)*b", "too long to match"),
         (".*a.*b.*c.*d", "too long to match"),
         ("a?" * 30, "too long to match"),
+        ("a{99999999999}", "too large"),
+        ("(" * 2_000 + ")" * 2_000, "recursion"),
         ("(((){1000}){1000}){1000}", "too long to match"),
         ("(((a*){249}){249}){249}", "too long to match"),
     ],

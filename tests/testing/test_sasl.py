@@ -205,7 +205,9 @@ def test_sessions_end_with_their_tokens(cluster: FakeCluster) -> None:
         assert 90_000 < answer.session_lifetime_ms <= 100_000
 
 
-@pytest.mark.parametrize("claims", [b'{"sub":"alice","exp":1e999}', b'{"sub":"alice","exp":-Infinity}', b"[" * 5_000, b"\xff"])
+@pytest.mark.parametrize(
+    "claims", [b'{"sub":"alice","exp":1e999}', b'{"sub":"alice","exp":-Infinity}', b"[" * 5_000, b"\xff"]
+)
 def test_a_token_that_says_nonsense_is_refused(claims: bytes) -> None:
     exchange = Sasl({}, mechanisms=["OAUTHBEARER"]).exchange("OAUTHBEARER", "nonce", 0)
     bearer = f"n,,\1auth=Bearer {part({})}.{base64.urlsafe_b64encode(claims).decode()}.\1\1".encode()

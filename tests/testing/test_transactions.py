@@ -535,6 +535,7 @@ class TestAdministration:
 
     def test_a_pattern_that_is_none(self, cluster: DirectCluster) -> None:
         assert cluster.ask(wire.ListTransactionsRequest(transactional_id_pattern="("), 2).error_code == 128
+        assert cluster.ask(wire.ListTransactionsRequest(transactional_id_pattern="a{99999999999}"), 2).error_code == 128
 
     def test_producers_of_a_partition(self, cluster: DirectCluster, producer: Producer) -> None:
         producer.produce()

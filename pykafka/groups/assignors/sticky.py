@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pykafka.common import TopicPartition
-from pykafka.exceptions import CorruptResponseError
+from pykafka.exceptions import CorruptResponseError, UnicodeException
 from pykafka.groups.assignors.abstract import AbstractPartitionAssignor, Racks, by_topic, nearness
 from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from pykafka.utils import get_string
@@ -84,7 +84,7 @@ class StickyPartitionAssignor(AbstractPartitionAssignor):
                 pairs, generation = unpack_from("[S [i]] i", data + end)
                 keys = frozenset(TopicPartition(get_string(topic), id_) for topic, ids in pairs for id_ in ids)
                 return Claim(keys, generation)
-            except (CorruptResponseError, TypeError, ValueError):
+            except (CorruptResponseError, UnicodeException, TypeError):
                 continue
         return _NOTHING
 

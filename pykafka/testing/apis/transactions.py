@@ -216,7 +216,7 @@ def list_transactions(call: Call, request: wire.ListTransactionsRequest) -> wire
     unknown = [name for name in request.state_filters if name not in set(TransactionState)]
     try:
         pattern = re.compile(request.transactional_id_pattern or ".*")
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         return wire.ListTransactionsResponse(error_code=InvalidRegularExpression.ERROR_CODE)
     transactions = call.state.transactions
     candidates = (transactions.find(name) for name in list(transactions.by_id) if not _misplaced(call, name))

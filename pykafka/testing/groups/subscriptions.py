@@ -43,7 +43,7 @@ class Pattern:
                 raise self._refused(f"the fake cluster matches with Python's re, which lacks {found[0]}")
             self._compiled = re.compile(text)
             ways = _ways(text)
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise self._refused(f"{error} (the fake cluster matches with Python's re)") from error
         if ways > _MAX_WAYS:
             why = "it repeats what repeats, or has too many repetitions, which the fake cluster takes too long to match"

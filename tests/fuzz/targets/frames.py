@@ -67,7 +67,7 @@ def frames(data: bytes) -> object:
 def negotiation(data: bytes) -> object:
     """Answer the requests for the broker's versions; a byte before each answer has its size, 0 is a hang-up."""
     talk = VersionNegotiation(broker="b:1")
-    found = []
+    found: list[str] = []
     at = 0
     while at < len(data) and talk.result is None and len(found) < 30:
         asked = talk.next_requests()

@@ -12,6 +12,7 @@ from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, Consu
 from pykafka.testing.groups.subscriptions import Pattern
 from pykafka.utils.struct_helpers import unpack_from
 from tests.fuzz.judge import Target, UnstableError
+from tests.fuzz.targets.traps import json_traps
 
 
 def subscription(data: bytes) -> object:
@@ -90,6 +91,7 @@ def _nodes() -> Iterator[bytes]:
     ):
         yield json.dumps(node).encode()
     yield b"topic"
+    yield from json_traps({"host": "b", "port": 9092}, {"subscription": {"a": 1}, "pattern": "static"})
 
 
 TARGETS = [
@@ -100,5 +102,17 @@ TARGETS = [
     Target("sticky", sticky, _sticky),
     Target("struct-formats", formats, lambda: [bytes([kind]) + b"\0\0\0\1" * 6 for kind in range(7)]),
     Target("zookeeper", zookeeper, _nodes),
-    Target("patterns", pattern, lambda: [b"a.*", b"(ab)+", b"[a-z]{2,5}|b?", b"a{1000}", b"((a*)*)*"]),
+    Target(
+        "patterns",
+        pattern,
+        lambda: [
+            b"a.*",
+            b"(ab)+",
+            b"[a-z]{2,5}|b?",
+            b"a{1000}",
+            b"((a*)*)*",
+            b"a{99999999999}",
+            b"(" * 1000 + b")" * 1000,
+        ],
+    ),
 ]

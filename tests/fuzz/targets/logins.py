@@ -12,6 +12,7 @@ from pykafka.security.oauth import OAuthExchange, OAuthToken, _expiry
 from pykafka.security.scram import Scram, ScramExchange
 from pykafka.testing.sasl import LoginRefusedError, Sasl
 from tests.fuzz.judge import Target
+from tests.fuzz.targets.traps import json_traps
 
 _NONCE = "rOprNGfwEbeRWgbNEkqO"
 _USER = Scram("user", "pencil", "SCRAM-SHA-256")
@@ -92,8 +93,18 @@ def at_brokers(data: bytes) -> object:
 
 
 def _jwt(claims: object) -> bytes:
-    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in ({"alg": "none"}, claims)]
-    return b".".join([*parts, b""])
+    return _signed(json.dumps(claims).encode())
+
+
+def _signed(claims: bytes) -> bytes:
+    """Return a token without a signature."""
+    return b".".join([base64.urlsafe_b64encode(part).rstrip(b"=") for part in (b'{"alg": "none"}', claims)] + [b""])
+
+
+def _jwts() -> Iterator[bytes]:
+    yield b"opaque"
+    yield _jwt({"exp": "never"})
+    yield from map(_signed, json_traps({"exp": 4_000_000_000}))
 
 
 def _scram() -> Iterator[bytes]:
@@ -108,6 +119,7 @@ def _oauth() -> Iterator[bytes]:
     yield b""
     yield b'{"status":"invalid_token","scope":"kafka","openid-configuration":"https://idp.example.org"}'
     yield b'{"status":"invalid_token"}\xff\x01'
+    yield from json_traps({"status": "invalid_token"})
 
 
 def _at_brokers() -> Iterator[bytes]:
@@ -119,12 +131,14 @@ def _at_brokers() -> Iterator[bytes]:
     for kind in (b"\3", b"\4"):
         yield kind + b"n,,\1auth=Bearer " + _jwt({"sub": "user", "exp": 4_000_000_000}) + b"\1\1"
         yield kind + b"n,,\1auth=Bearer " + _jwt({"sub": "user", "exp": 1e308}) + b"\1\1\xff\1"
+        for claims in json_traps({"sub": "user", "exp": 4_000_000_000}):
+            yield kind + b"n,,\1auth=Bearer " + _signed(claims) + b"\1\1"
 
 
 TARGETS = [
     Target("scram", scram, _scram),
     Target("oauth", oauth, _oauth),
-    Target("jwt", token, lambda: [_jwt({"exp": 4_000_000_000}), _jwt({"exp": "never"}), b"opaque"]),
+    Target("jwt", token, _jwts),
     Target("gssapi", gssapi, lambda: [b"\1\0\0\0", b"\7\0\xff\xff", b""]),
     Target("fake-logins", at_brokers, _at_brokers),
 ]

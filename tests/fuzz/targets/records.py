@@ -109,8 +109,7 @@ def packed(data: bytes) -> object:
     whole = data[4:]
     for _ in range(1 + data[2] % 4):
         whole = wrap(compress(codec, whole, magic), data[3], 1000, magic, codec)
-    found = [_row(message) for message in read_all(whole, bool(data[0] & 0x80))]
-    return found
+    return [_row(message) for message in read_all(whole, bool(data[0] & 0x80))]
 
 
 def old(data: bytes) -> object:

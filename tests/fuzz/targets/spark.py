@@ -11,6 +11,7 @@ from pykafka.spark.lag import _offsets
 from pykafka.spark.offsets import from_json, parse_offsets, parse_partitions, parse_timestamps, to_json
 from pykafka.spark.pipeline.history import _parsed
 from tests.fuzz.judge import Target, UnstableError
+from tests.fuzz.targets.traps import json_traps
 
 _READS = (parse_offsets, parse_timestamps, parse_partitions)
 
@@ -50,20 +51,22 @@ def history(data: bytes) -> object:
 def _offset_seeds() -> Iterator[bytes]:
     for kind in (0, 1, 3, 4):
         yield bytes([kind]) + b'{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
+    for kind in range(5):
+        yield from (bytes([kind]) + text for text in json_traps({"topic": {"0": 23}}))
+        yield from (bytes([kind]) + b'{"topic":' + text + b"}" for text in json_traps({"0": 23}, depths=()))
+        yield bytes([kind]) + b'{"topic":{"' + b"1" * 4000 + b'":1}}'
     yield b'\2{"topicA":[0,1],"topicB":[2]}'
     yield b"\4" + json.dumps(to_json({TopicPartition("t", 0): 2**62})).encode()
 
 
 def _decided() -> Iterator[bytes]:
     tasks = tuple(Prepared(task, 0, ProducerEpoch(7, 1, False), b"digest-8") for task in range(3))
-    for record in (
-        Record("query", 2, tasks, False), Record("query", 2, (), False),
-        Record("query", 2, tasks, True)):
+    for record in (Record("query", 2, tasks, False), Record("query", 2, (), False), Record("query", 2, tasks, True)):
         yield record.text().encode()
 
 
 TARGETS = [
     Target("spark-offsets", offsets, _offset_seeds),
     Target("spark-epochs", decided, _decided),
-    Target("spark-history", history, lambda: [b'{"format": "delta", "partition_by": ["a"]}', b"[]"]),
+    Target("spark-history", history, lambda: json_traps({"format": "delta", "partition_by": ["a"]})),
 ]

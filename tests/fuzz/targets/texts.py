@@ -29,6 +29,7 @@ from pykafka.testing.control_port import ControlPort, RefusalError
 from pykafka.testing.remote import controls
 from tests.fuzz.judge import Target
 from tests.fuzz.targets.frames import CLOCK, Pieces
+from tests.fuzz.targets.traps import json_traps
 
 _ENDPOINT = OidcClientCredentials("https://idp.example.org/token", "id", "secret")
 
@@ -64,7 +65,7 @@ def _file(content: bytes, suffix: str) -> Any:
         def __str__(self) -> str:
             return f"client{suffix}"
 
-    return File(suffix=suffix, name=f"client{suffix}", read_text=lambda encoding: content.decode(encoding))
+    return File(suffix=suffix, name=f"client{suffix}", read_text=content.decode)
 
 
 def _dialects(data: bytes) -> object:
@@ -91,7 +92,7 @@ def registry(data: bytes) -> object:
         return None
     answer = Answer((200, 404, 409, 503, 302)[data[0] & 7] if data[0] & 7 < 5 else 200, data[1:])
     asked, service = "/subjects" if data[0] & 0x80 else "/schemas/ids/1", Registry("https://r.example.org")
-    with mock.patch.object(http, "exchange", lambda *_: answer):
+    with mock.patch.object(http, "exchange", return_value=answer):
         found = service._exchange("https://r.example.org", "GET", asked, None, 1.0)
     if isinstance(found, list):
         return found
@@ -149,6 +150,10 @@ def _addresses() -> Iterator[bytes]:
 def _configurations() -> Iterator[bytes]:
     yield b'\0[pykafka]\nlinger.ms = 5\n"bootstrap.servers" = "a:1"\n'
     yield b'\1{"pykafka": {"linger": {"ms": 5}}, "x": [1, null]}'
+    yield from (b"\1" + text for text in json_traps({"linger.ms": 5}))
+    yield b"\0a = " + b"1" * 4090
+    yield b"\0a = " + b"[" * 2000
+    yield b"\0" + b"a." * 1100 + b"a = 1"
     yield b"\2[default]\nbootstrap.servers = a:1\n[x]\ny = 1\n"
     for form in (3, 4, 5, 6):
         yield bytes([form]) + b"# comment\nbootstrap.servers=a:1,b:2\nsasl.password = a\\u0041\\\n  b\nkey:value\n"
@@ -168,6 +173,9 @@ def _registries() -> Iterator[bytes]:
     references = [{"name": "n", "subject": "s", "version": 1}]
     yield b"\0" + json.dumps({**known, "references": references, "schemaType": "PROTOBUF"}).encode()
     yield b"\x82" + b'["a", "b"]'
+    reference = {"name": "n", "subject": "s", "version": 1}
+    yield from (b"\x45" + text for text in json_traps(known, {**known, "references": [reference]}))
+    yield from (b"\1" + text for text in json_traps({"error_code": 40403, "message": "Schema not found"}))
     yield b"\1" + json.dumps({"error_code": 40403, "message": "Schema not found"}).encode()
 
 
@@ -175,6 +183,8 @@ def _requests() -> Iterator[bytes]:
     yield b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     body = b'{"api": "Produce", "error": "NotLeaderForPartition", "times": 2}'
     yield b"POST /fail HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    for text in json_traps({"api": "Produce", "error": 3, "times": 2}):
+        yield b"POST /fail HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(text) + text
     yield b"GET /records?topic=a&partition=0 HTTP/1.1\r\n\r\n"
     yield b"POST /stop?broker=1 HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n"
 
@@ -182,6 +192,9 @@ def _requests() -> Iterator[bytes]:
 def _flights() -> Iterator[bytes]:
     request = {"kind": "request", "at": 1.0, "seconds": 0.1, "api": "Fetch", "node": 1, "channel": "c"}
     yield json.dumps({**request, "sent": 10, "received": 20}).encode()
+    yield from json_traps(
+        {**request, "sent": 10, "received": 20}, {"kind": "event", "subject": "s", "at": 2, "detail": "d"}
+    )
     yield b'{"kind": "event", "subject": "s", "at": 2, "detail": "d"}\n[1]\n{'
 
 
@@ -197,7 +210,7 @@ TARGETS = [
     ),
     Target("certificates", certificate, _certificates),
     Target("registry", registry, _registries),
-    Target("token-endpoint", identity, lambda: [b'{"access_token": "abc", "expires_in": 3600}', b"{}"]),
+    Target("token-endpoint", identity, lambda: [b"{}", *json_traps({"access_token": "abc", "expires_in": 3600})]),
     Target("flights", flights, _flights),
     Target("control-port", control, _requests),
 ]

@@ -100,6 +100,7 @@ def test_files(tmp_path: Path, name: str, text: str) -> None:
         ("c.json", f'{{"{SECRET}": {"1" * 5_000}}}', "is not valid JSON"),
         ("c.toml", f"{SECRET} = {'1' * 5_000}", "is not valid TOML"),
         ("c.toml", f"{SECRET} = {'[' * 5_000}", "is not valid TOML"),
+        ("c.toml", "a." * 5_000 + f"a = '{SECRET}'", "is not valid TOML"),
     ],
 )
 def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: str | bytes, text: str) -> None:

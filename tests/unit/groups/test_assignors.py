@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pykafka.common import TopicPartition
@@ -256,6 +256,7 @@ def test_a_large_group_is_shared_out_in_a_second() -> None:
 
 
 @given(data=st.binary())
+@example(data=b"\0\0\0\1\0\1\xff\0\0\0\1\0\0\0\0\0\0\0\7")  # a topic that is no UTF-8
 def test_user_data_that_nobody_can_read_is_none(data: bytes) -> None:
     metadata = ConsumerProtocolSubscription(3, ["t"], data)
     for kind in (StickyPartitionAssignor, CooperativeStickyAssignor):

@@ -43,6 +43,7 @@ def test_a_pattern_matches_whole_names() -> None:
         (["a b"], ValueError, "no topic of the name 'a b'.*begins with"),
         ([""], ValueError, "no topic of the name ''"),
         (["^("], ValueError, r"'\^\(' begins with '\^', and is no pattern: missing \)"),
+        (["^a{99999999999}"], ValueError, "is no pattern: the repetition number is too large"),
         ([re.compile(b"a")], TypeError, "must be of str, not of bytes: b'a'"),
         ([3], TypeError, "a topic to subscribe to must be"),
         ([None], TypeError, "a topic to subscribe to must be"),

@@ -174,6 +174,7 @@ def test_a_client_that_finds_no_proxy_says_so(handler: Handler, peers: dict[str,
         "socks5h://host:99999",
         "http://host:1/path",
         f"socks5://joe:{SECRET * 90}@h",
+        f"socks5://joe\udc80:{SECRET}@h:1080",
     ],
 )
 def test_what_is_no_proxy_is_refused_by_name(text: str) -> None:

@@ -93,3 +93,8 @@ def test_what_is_produced_is_stored_once_and_in_order(
     assert broker.stored == list(range(3000))
     assert broker.refused
     assert broker.plain
+
+
+@pytest.mark.parametrize(("text", "numbers"), [("0.10.2-IV0", (0, 10, 2)), (None, (99,)), ("x", (99,)), ("1.²", (99,))])
+def test_a_version_of_a_setting_that_is_no_version_counts_as_new(text: str | None, numbers: tuple[int, ...]) -> None:
+    assert message_formats._version(text) == numbers

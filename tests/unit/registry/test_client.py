@@ -161,6 +161,16 @@ def test_an_answer_of_something_else_is_said(stub: RegistryStub, handler: Handle
         Registry(stub.url, handler).schema(1)
 
 
+@pytest.mark.parametrize("wrong", [{"subject": []}, {"guid": {}}, {"version": 1e999}, {"id": -1}, {"references": [7]}])
+def test_a_version_with_something_else_in_a_field_is_said(
+    stub: RegistryStub, handler: Handler, wrong: dict[str, object]
+) -> None:
+    version = {"subject": "s", "version": 1, "id": 7, "schema": '"string"', **wrong}
+    stub.fail(200, times=1, body=json.dumps(version).encode())
+    with pytest.raises(RegistryError, match="answers what no schema registry does"):
+        Registry(stub.url, handler).latest("s")
+
+
 def test_logins(handler: Handler) -> None:
     with RegistryStub(user="me") as server:
         server.add("a", "string")

@@ -72,7 +72,9 @@ def test_too_many_tasks() -> None:
 BOMB = f"1 q {base64.b64encode(zlib.compress(bytes(4_000_000))).decode()}"
 
 
-@pytest.mark.parametrize("text", ["", "x", "1", "2 q", "1 q ###", "1 q AAAA", "1 q a b c", "1 q eNoDAAAAAAE= what", BOMB])
+@pytest.mark.parametrize(
+    "text", ["", "x", "1", "2 q", "1 q ###", "1 q AAAA", "1 q a b c", "1 q eNoDAAAAAAE= what", BOMB]
+)
 def test_texts_of_others(text: str) -> None:
     with pytest.raises(PrefixInUseError, match="no name of a consumer group"):
         Record.parse(7, text)

@@ -52,7 +52,9 @@ def test_json_shape_is_the_jvm_connectors() -> None:
     assert to_json({B0: 1, A1: 23, A0: 5}) == {"a": {"0": 5, "1": 23}, "b": {"0": 1}}
 
 
-@pytest.mark.parametrize("foreign", [{"index": 3}, {"a": [1]}, {"a": {"x": 1}}, {"a": {"0": None}}, {"a": {"0": math.inf}}])
+@pytest.mark.parametrize(
+    "foreign", [{"index": 3}, {"a": [1]}, {"a": {"x": 1}}, {"a": {"0": None}}, {"a": {"0": math.inf}}]
+)
 def test_foreign_checkpoint_is_named(foreign: Any) -> None:
     with pytest.raises(OptionError, match="checkpointLocation"):
         from_json(foreign)

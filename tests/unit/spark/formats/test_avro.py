@@ -102,6 +102,8 @@ def test_a_schema_that_is_no_record_is_one_column(tmp_path: Path) -> None:
         (field("a", "nothing"), "not a valid Avro schema"),
         (field(7, "int"), "not a valid Avro schema"),  # type: ignore[arg-type]
         (field("a", [[], "string"]), "not a valid Avro schema"),
+        ("[" * 900 + "]" * 900, "not a valid Avro schema"),
+        ("[" * 400 + '"int"' + "]" * 400, "not a valid Avro schema"),
         (field("a", {"type": "long", "logicalType": {}}), "not a valid Avro schema"),
         (
             field("a", {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": None}),
