@@ -217,11 +217,18 @@ class AbortTransaction(Action):
 
 @dataclass(frozen=True, slots=True)
 class Acquire(Action):
-    """A share consumer is asked for records."""
+    """A share consumer is asked for records.
+
+    :param values: of the records at `places`, in their order; empty: not known
+    :param asked_ms: when the member asked the broker for each of them (ms), which may be before the call, as members ask in
+        advance; empty: not known
+    """
 
     name = "acquire"
     group: str
     places: tuple[Place, ...] = ()
+    values: tuple[int, ...] = ()
+    asked_ms: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +302,19 @@ class Drained(Action):
     topics: tuple[str, ...]
     group: str = ""
     results_of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settled(Action):
+    """A share group has dealt with topics: each record that was acknowledged before is accepted, rejected, or spent.
+
+    :param spent: records whose deliveries the group has used up
+    """
+
+    name = "settled"
+    topics: tuple[str, ...]
+    group: str
+    spent: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
