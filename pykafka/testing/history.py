@@ -246,7 +246,7 @@ class Acknowledge(Action):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter(Action):
-    """A record was given up, and written to a topic for dead letters.
+    """A record is given up, and written to a topic for dead letters. A note says that it was read there.
 
     :param place: where the record was read
     """
@@ -254,6 +254,19 @@ class DeadLetter(Action):
     name = "dead-letter"
     group: str
     place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Handled(Action):
+    """A program of a group has handled a record, once or again.
+
+    :param place: where the record was read
+    """
+
+    name = "handled"
+    group: str
+    place: Place
+    value: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +319,7 @@ class Drained(Action):
 
 @dataclass(frozen=True, slots=True)
 class Settled(Action):
-    """A share group has dealt with topics: each record that was acknowledged before is accepted, rejected, or spent.
+    """A group has dealt with topics: each record that was acknowledged before is handled, given up, accepted, or rejected.
 
     :param spent: records whose deliveries the group has used up
     """

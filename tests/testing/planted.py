@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pykafka.testing.history import (
+    Acquire,
     BufferedBytes,
     Committed,
     Crash,
+    DeadLetter,
     Drained,
     Left,
     OpenProducer,
     Place,
     Send,
+    Settled,
 )
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story
 
@@ -306,6 +309,12 @@ def dead_letter_twice(story: Story) -> None:
     story.dead_letter(4, who="d")
 
 
+def dead_letter_stored_twice(story: Story) -> None:
+    story.dead_letter(4)
+    for _ in range(2):
+        story.note("l", DeadLetter(GROUP, Place(TOPIC, 0, 4)))
+
+
 def accepted_twice(story: Story) -> None:
     story.acquire(1, 2)
     story.acquire(2, who="u")
@@ -322,6 +331,31 @@ def acquired_after_accept(story: Story) -> None:
     story.acquire(1)
     story.acknowledge(1)
     story.acquire(1, who="u")
+
+
+def unsettled(story: Story) -> None:
+    """Of three records, one is accepted, one is spent, one is released."""
+    story.sends(1, 2, 3)
+    values = {0: 1, 1: 2, 2: 3}
+    places = tuple(Place(TOPIC, 0, offset) for offset in values)
+    story.ok(story.invoke("s", Acquire(GROUP)), Acquire(GROUP, places, tuple(values.values())))
+    story.acknowledge(0)
+    story.acknowledge(1, kind="release")
+    story.note("s", Settled((TOPIC,), GROUP, (Place(TOPIC, 0, 2),)))
+
+
+def acquired_of_another_value(story: Story) -> None:
+    story.sends(1, 2)
+    story.ok(story.invoke("s", Acquire(GROUP)), Acquire(GROUP, (Place(TOPIC, 0, 0),), (2,)))
+
+
+def acquired_of_no_program(story: Story) -> None:
+    story.ok(story.invoke("s", Acquire(GROUP)), Acquire(GROUP, (Place(TOPIC, 0, 0),), (2,)))
+
+
+def acquired_though_failed(story: Story) -> None:
+    story.send(1, outcome="fail")
+    story.ok(story.invoke("s", Acquire(GROUP)), Acquire(GROUP, (Place(TOPIC, 0, 0),), (1,)))
 
 
 def late_end(story: Story) -> None:
@@ -380,9 +414,14 @@ PLANTED: list[tuple[str, Write]] = [
     ("lost-commit", lost_commit),
     ("lost-commit", forgotten_commit),
     ("dead-letter-twice", dead_letter_twice),
+    ("dead-letter-twice", dead_letter_stored_twice),
     ("accepted-twice", accepted_twice),
     ("accepted-without-acquiring", accepted_without_acquiring),
     ("acquired-after-accept", acquired_after_accept),
+    ("unsettled", unsettled),
+    ("inconsistent-offsets", acquired_of_another_value),
+    ("never-sent", acquired_of_no_program),
+    ("G1a", acquired_though_failed),
     ("late-end", late_end),
     ("no-end", no_end),
     ("leftover", leftover),

@@ -18,7 +18,6 @@ from pykafka.testing.history import (
     Committed,
     CommitTransaction,
     Crash,
-    DeadLetter,
     OpenConsumer,
     Operation,
     Outcome,
@@ -104,7 +103,6 @@ class _Groups:
         self._newest: dict[Owned, Operation] = {}
         self._commits: dict[int, _Committing] = {}
         self._possible: dict[Owned, _Possible] = defaultdict(_Possible)
-        self._letters: dict[tuple[str, Place], Operation] = {}
 
     def _member(self, process: str) -> _Member:
         if process not in self._members:
@@ -138,11 +136,6 @@ class _Groups:
                 yield from self._take_commit(operation, action)
             case Committed() if operation.outcome is Outcome.OK:
                 yield from self._take_committed(operation, action)
-            case DeadLetter() if operation.outcome in (Outcome.OK, Outcome.NOTE):
-                before = self._letters.setdefault((action.group, action.place), operation)
-                if before is not operation:
-                    sentence = f"the record of {action.place} is in the topic for dead letters of {action.group} twice"
-                    yield found(Kind.DEAD_LETTER_TWICE, sentence, before, operation)
 
     def _take_transaction(self, operation: Operation) -> None:
         member = self._member(operation.process)

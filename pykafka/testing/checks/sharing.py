@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found, named
 from pykafka.testing.checks.facts import Facts, Sent
-from pykafka.testing.history import Acknowledge, Acquire, Operation, Outcome, Place, Settled
+from pykafka.testing.history import Acknowledge, Acquire, DeadLetter, Handled, Operation, Outcome, Place, Settled
 
 
 def check_sharing(facts: Facts) -> Iterator[Anomaly]:
@@ -132,6 +132,7 @@ def _values(facts: Facts) -> Iterator[Anomaly]:
 def _unsettled(facts: Facts, settled: Operation, action: Settled) -> Iterator[Anomaly]:
     """Return acknowledged records that the group has neither accepted nor rejected, though it had the time for it."""
     values = {place: value for _, group, place, value in _acquired(facts) if group == action.group}
+    values |= {one.place: one.value for one in _handled(facts) if one.group == action.group}
     places = {*action.spent, *_dealt_with(facts, action.group)}
     done = {values.get(place) for place in places}
     for value, sends in facts.sends.items():
@@ -143,14 +144,22 @@ def _unsettled(facts: Facts, settled: Operation, action: Settled) -> Iterator[An
                 yield found(Kind.UNSETTLED, sentence, sent.begun, sent.shown, settled)
 
 
+def _handled(facts: Facts) -> Iterator[Handled]:
+    return (operation.action for operation in facts.operations if isinstance(operation.action, Handled))
+
+
 def _dealt_with(facts: Facts, group: str) -> Iterator[Place]:
-    """Return the records that a group has accepted or rejected, or may have."""
+    """Return the records that a group has handled or given up, accepted or rejected, or may have."""
+    for operation in facts.operations:
+        action = operation.action
+        if isinstance(action, Handled | DeadLetter) and action.group == group and operation.outcome is Outcome.NOTE:
+            yield action.place
     for begun in facts.begun.values():
-        action, ended = begun.action, facts.ended.get(begun.number)
-        if not isinstance(action, Acknowledge) or action.group != group or action.kind == "release":
+        acknowledged, ended = begun.action, facts.ended.get(begun.number)
+        if not isinstance(acknowledged, Acknowledge) or acknowledged.group != group or acknowledged.kind == "release":
             continue
         if ended is None or ended.outcome is not Outcome.FAIL:
-            yield from action.places
+            yield from acknowledged.places
 
 
 def _is_expected(facts: Facts, sent: Sent) -> bool:

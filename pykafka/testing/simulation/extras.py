@@ -6,15 +6,21 @@ from random import Random
 from typing import Any, Protocol, runtime_checkable
 
 from pykafka.testing.simulation import sharing
+from pykafka.testing.simulation.committing import Committing
+from pykafka.testing.simulation.dead_letters import Letters, Parallel
 from pykafka.testing.simulation.producers import Producing, Transacting
 from pykafka.testing.simulation.share_faults import SHARE_ERRORS
 from pykafka.testing.simulation.sharing import Habits, Sharing
 from pykafka.testing.simulation.world import World
 
-#: The topic and the group of members of a share group.
-JOBS, WORKERS = "jobs", "workers"
+#: The topic that all seeds have.
+ORDERS = "orders"
+#: The topic and the group of members of a share group, and the group of members that commit by hand.
+JOBS, WORKERS, CLERKS = "jobs", "workers", "clerks"
+#: The topic of a group that handles records in parallel, that of its dead letters, and the group.
+TASKS, TASKS_DLQ, CREW = "tasks", "tasks.dlq", "crew"
 #: The kinds, each as often as it is there.
-KINDS = ("share", "share", "none")
+KINDS = ("share", "share", "commits", "letters", "none")
 
 
 @runtime_checkable
@@ -47,6 +53,8 @@ class Extras:
         self.topics: dict[str, int] = {}
         if self.kind == "share":
             self.topics = {JOBS: self._chance.randint(1, 2)}
+        elif self.kind == "letters":
+            self.topics = {TASKS: self._chance.randint(1, 3), TASKS_DLQ: 1}
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -56,7 +64,8 @@ class Extras:
     @property
     def coordinated(self) -> list[tuple[str, str]]:
         """The groups and transactional ids, with their kind."""
-        return [("group", WORKERS)] if self.kind == "share" else []
+        groups = {"share": WORKERS, "commits": CLERKS, "letters": CREW}
+        return [("group", groups[self.kind])] if self.kind in groups else []
 
     @property
     def errors(self) -> tuple[tuple[str, str], ...]:
@@ -67,7 +76,47 @@ class Extras:
         """Return the programs that write, and those that read."""
         if self.kind == "share":
             return self._sharing(world)
+        if self.kind == "commits":
+            return [], self._committing(world)
+        if self.kind == "letters":
+            return self._handling(world)
         return [], []
+
+    def _handling(self, world: World) -> tuple[list[Any], list[Any]]:
+        """Return members that handle records in parallel and give some up, and a reader of the dead letters."""
+        chance = self._chance
+        habits: dict[str, Any] = {
+            "restarts": chance.choice((0.0, 0.05)),
+            "deaths": chance.choice((0, 0, 1)),
+            "order": chance.choice(("key", "partition", None)),
+            "idempotent": chance.random() < 0.7,
+            **self._protocol(),
+        }
+        writer = Producing(world, "a1", TASKS, chance.randint(5, 25), self._lasts_ms)
+        numbers = range(chance.randint(1, 2))
+        members = [Parallel(world, f"h{number}", TASKS, CREW, **habits) for number in numbers]
+        return [writer], [*members, Letters(world, "l1", TASKS_DLQ, CREW)]
+
+    def _protocol(self) -> dict[str, Any]:
+        """Return the protocol and the assignor of a group."""
+        choices: tuple[dict[str, Any], ...] = (
+            {"protocol": "auto"},
+            {"protocol": "classic", "assignor": "range"},
+            {"protocol": "classic", "assignor": "cooperative-sticky"},
+        )
+        return self._chance.choice(choices)
+
+    def _committing(self, world: World) -> list[Any]:
+        """Return members that read what others write, and commit by hand."""
+        chance = self._chance
+        habits: dict[str, Any] = {
+            "committed": chance.random() < 0.5,
+            "restarts": chance.choice((0.0, 0.05)),
+            "deaths": chance.choice((0, 0, 1)),
+            **self._protocol(),
+        }
+        numbers = range(chance.randint(2, 3))
+        return [Committing(world, f"k{number}", ORDERS, CLERKS, **habits) for number in numbers]
 
     def _sharing(self, world: World) -> tuple[list[Any], list[Any]]:
         chance = self._chance

@@ -25,6 +25,8 @@ OUTCOME_MS = 30_000
 RESTS_S = (0.0, 0.0, 0.3, 2.5)
 #: How many polls a member makes before it only holds its membership.
 POLLS_OF_RETIRED = 12
+#: After so many seconds without a record and without an acknowledgement under way it does nothing any more.
+QUIET = 3
 
 
 @dataclass(frozen=True)
@@ -124,14 +126,25 @@ class Sharing(Reading):
 
     def _retire(self, consumer: Any) -> None:
         """Acknowledge the records in hand one by one, and wait for the end without another poll."""
-        while consumer._engine.buffered:
-            self.poll(consumer, timeout_ms=0)
-        records, self._delivered = self._delivered, []
+        quiet = 0
+        self._accept_in_turn(consumer, POLL_MS)
+        while quiet < QUIET and not self.world.stopping.wait(1.0):
+            # An answer that was under way; no poll of no time, which would ask for more.
+            quiet = 0 if consumer._engine.buffered or any(self._open.values()) else quiet + 1
+            if consumer._engine.buffered:
+                self._accept_in_turn(consumer, 1)
+            elif not quiet:
+                self.commit(consumer, waits=True)
+        self.world.stopping.wait(None)
+
+    def _accept_in_turn(self, consumer: Any, timeout_ms: int) -> None:
+        """Take records, and accept one after the other, each by a commit of its own."""
+        records: list[Record] = []
+        self.poll(consumer, timeout_ms, records)
         for record in records:
             self.acknowledge(consumer, record, "accept")
-            self.commit(consumer)
+            self.commit(consumer, waits=True)
             self.world.stopping.wait(self.random.choice((0.0, 0.05, 0.5)))
-        self.world.stopping.wait(None)
 
     def dies(self) -> bool:
         """Draw whether it is killed while it has what it has just got."""
@@ -141,11 +154,14 @@ class Sharing(Reading):
 
     # Records
 
-    def poll(self, consumer: Any, timeout_ms: int = POLL_MS) -> None:
-        """Take records, and decide what becomes of each."""
+    def poll(self, consumer: Any, timeout_ms: int = POLL_MS, keeps: list[Record] | None = None) -> None:
+        """Take records, and decide what becomes of each.
+
+        :param keeps: gets the records, of which nothing is decided; None: that is done now
+        """
         history = self.world.history
         self._accept_delivered()
-        begun = history.invoke(self.name, Acquire(self.group), timeout_ms)
+        begun, begun_s = history.invoke(self.name, Acquire(self.group), timeout_ms), self.world.handler.now()
         try:
             records = consumer.poll(self.random.choice((1, 5, 100)), timeout_ms / 1000)
         except KafkaException as error:
@@ -160,15 +176,19 @@ class Sharing(Reading):
         places = tuple(map(_place, records))
         values = tuple(int(record.value) for record in records)
         self._values.update(zip(places, values, strict=True))
-        lock_s = (consumer.lock_timeout_ms or 0) / 1000
-        asked_ms = tuple(round((record._held().expires_at - lock_s) * 1000) for record in records)
+        since_s = begun_s + (consumer.lock_timeout_ms or 0) / 1000
+        asked_ms = tuple(begun.time_ms + round((record._held().expires_at - since_s) * 1000) for record in records)
         history.ok(begun, Acquire(self.group, places, values, asked_ms))
-        self._delivered = list(records)
-        if self.habits.explicit and records:
+        if keeps is not None:
+            keeps += records
+        else:
+            self._delivered = list(records)
             self._decide(consumer)
 
     def _decide(self, consumer: Any) -> None:
-        """Acknowledge each record, sooner or later, in one way or another."""
+        """Acknowledge each record, sooner or later, in one way or another, unless the next call does that."""
+        if not self.habits.explicit or not self._delivered:
+            return
         if not self.habits.patient:
             self.world.stopping.wait(self.random.choice(RESTS_S))
         delivered, self._delivered = self._delivered, []
@@ -236,10 +256,13 @@ class Sharing(Reading):
             for place in action.places:
                 self.world.saw(self.group, self._values[place])
 
-    def commit(self, consumer: Any) -> None:
-        """Send acknowledgements, and wait for their outcomes or not."""
+    def commit(self, consumer: Any, waits: bool = False) -> None:
+        """Send acknowledgements, and wait for their outcomes or not.
+
+        :param waits: it does; False: that is drawn
+        """
         self._accept_delivered()
-        if self.random.random() < 0.5:
+        if waits or self.random.random() < 0.5:
             deadline_ms = CALL_MS + self.world.socket_ms
             self.world.call(self.name, "commit", lambda: consumer.commit(CALL_MS / 1000), deadline_ms)
             return
