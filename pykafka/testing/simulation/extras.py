@@ -11,6 +11,7 @@ from pykafka.testing.simulation.dead_letters import Letters, Parallel
 from pykafka.testing.simulation.producers import Producing, Transacting
 from pykafka.testing.simulation.share_faults import SHARE_ERRORS
 from pykafka.testing.simulation.sharing import Habits, Sharing
+from pykafka.testing.simulation.sizes import Bounded, Varying
 from pykafka.testing.simulation.world import World
 
 #: The topic that all seeds have.
@@ -19,8 +20,10 @@ ORDERS = "orders"
 JOBS, WORKERS, CLERKS = "jobs", "workers", "clerks"
 #: The topic of a group that handles records in parallel, that of its dead letters, and the group.
 TASKS, TASKS_DLQ, CREW = "tasks", "tasks.dlq", "crew"
+#: The topic of records of all sizes.
+PARCELS = "parcels"
 #: The kinds, each as often as it is there.
-KINDS = ("share", "share", "commits", "letters", "none")
+KINDS = ("share", "share", "commits", "letters", "sizes", "none")
 
 
 @runtime_checkable
@@ -55,6 +58,8 @@ class Extras:
             self.topics = {JOBS: self._chance.randint(1, 2)}
         elif self.kind == "letters":
             self.topics = {TASKS: self._chance.randint(1, 3), TASKS_DLQ: 1}
+        elif self.kind == "sizes":
+            self.topics = {PARCELS: self._chance.randint(1, 4)}
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -80,7 +85,19 @@ class Extras:
             return [], self._committing(world)
         if self.kind == "letters":
             return self._handling(world)
+        if self.kind == "sizes":
+            return self._varying(world)
         return [], []
+
+    def _varying(self, world: World) -> tuple[list[Any], list[Any]]:
+        """Return a producer of records of all sizes, and a reader with little memory."""
+        chance = self._chance
+        has_keys = chance.random() < 0.4
+        if has_keys:
+            with world.cluster._locked() as state:
+                state.topics[PARCELS].configs["cleanup.policy"] = "compact"
+        writer = Varying(world, "v1", PARCELS, chance.randint(10, 60), self._lasts_ms, has_keys)
+        return [writer], [Bounded(world, "b1", PARCELS, committed=chance.random() < 0.5)]
 
     def _handling(self, world: World) -> tuple[list[Any], list[Any]]:
         """Return members that handle records in parallel and give some up, and a reader of the dead letters."""

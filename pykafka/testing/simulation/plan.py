@@ -242,7 +242,7 @@ def _arguments(chance: Random, targets: Targets, name: str) -> tuple[Any, ...]:
     if name == "hold":
         return (chance.choice(targets.apis),)
     if name == "limit":
-        return chance.choice(sorted(targets.topics)), chance.choice((90, 150, 400))
+        return chance.choice(sorted(targets.topics)), chance.choice((90, 150, 400, 1_200))
     if name == "lose_group":
         return (chance.choice(targets.shared),)
     if name == "damage":
