@@ -97,6 +97,9 @@ class Simulation:
         self.transactions = chance.randint(1, 2)
         self._choices = chance.random()
         self.extras = Extras(self.seed, self.release, self.lasts_ms)
+        if self.handles and self.extras.replaces:
+            self.handles = False
+            del self.topics[SOURCE], self.topics[TARGET]
         self.topics |= self.extras.topics
         if self.plan is None:
             coordinated = [("group", "readers"), ("group", "handlers"), ("transaction", "t1"), ("transaction", "x1")]

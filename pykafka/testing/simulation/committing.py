@@ -111,7 +111,7 @@ class Committing(Member):
     def commit(self, consumer: Any) -> None:
         """Commit: behind all that it was given, behind one record, or offsets that it chooses; at once, or by a worker."""
         offsets, what = self._choose()
-        if not offsets:
+        if what is not None and not offsets:
             return
         self._asked.update(offsets)
         # "All" is also behind the markers of transactions, and only the callback says how far that is.
@@ -123,26 +123,27 @@ class Committing(Member):
     def _choose(self) -> tuple[dict[TopicPartition, int], Any]:
         """Return what to commit, and the argument that says so."""
         kind = self.random.choice(("all", "one", "some", "metadata"))
+        # After "all" a position may be committed that is behind the markers of transactions, so beyond this one.
+        moved = {key: offset for key, offset in self.positions.items() if offset != self._all.get(key)}
         if kind == "all":
             self._all = dict(self.positions)
-            return dict(self.positions), None
-        # After "all" a position may be committed that is behind the markers of transactions, so beyond this one.
-        behind = {
-            key: offset
-            for key, offset in self.positions.items()
-            if offset >= self._asked.get(key, 0) and offset != self._all.get(key)
-        }
-        if not behind:
-            return {}, {}
-        if kind == "one":
+            return moved, None
+        behind = {key: offset for key, offset in moved.items() if offset >= self._least(key)}
+        if kind == "one" and behind:
             key = self.random.choice(sorted(behind))
             record = self.latest.get(key)
             is_last = record is not None and record.offset + 1 == behind[key]
             return {key: behind[key]}, record if is_last else {key: behind[key]}
-        chosen = {key: self.random.randint(self._asked.get(key, offset), offset) for key, offset in behind.items()}
         if kind == "some":
+            chosen = {key: self.random.randint(self._least(key), offset) for key, offset in behind.items()}
             return chosen, chosen
-        return chosen, {key: OffsetAndMetadata(offset, "by hand") for key, offset in chosen.items()}
+        return behind, {key: OffsetAndMetadata(offset, "by hand") for key, offset in behind.items()}
+
+    def _least(self, key: TopicPartition) -> int:
+        """Return the least offset of a partition that does not go behind what the member has committed."""
+        record = self.latest.get(key)
+        of_all = record.offset if key in self._all and record is not None else 0
+        return max(self._asked.get(key, self.positions[key]), of_all)
 
     def _commit_now(self, consumer: Any, offsets: Mapping[TopicPartition, int], what: Any) -> None:
         history, action = self.world.history, Commit(self.group, tuple(_places(offsets)))

@@ -23,7 +23,7 @@ TASKS, TASKS_DLQ, CREW = "tasks", "tasks.dlq", "crew"
 #: The topic of records of all sizes.
 PARCELS = "parcels"
 #: The kinds, each as often as it is there.
-KINDS = ("share", "share", "commits", "letters", "sizes", "none")
+KINDS = ("share", "share", "commits", "letters", "sizes", "none", "none", "none")
 
 
 @runtime_checkable
@@ -52,6 +52,8 @@ class Extras:
         self.kind = self._chance.choice(KINDS)
         if self.kind == "share" and release != "4.4":
             self.kind = "none"  # releases before 4.2 have no share groups
+        #: Whether they take the place of the programs that handle records exactly once, so that the seed costs no more.
+        self.replaces = self.kind != "none" and self._chance.random() < 0.7
         #: Their topics, with the numbers of partitions.
         self.topics: dict[str, int] = {}
         if self.kind == "share":
@@ -151,7 +153,7 @@ class Extras:
             writer: Producing = Transacting(world, "j1", JOBS, count, self._lasts_ms)
         else:
             writer = Producing(world, "j1", JOBS, count, self._lasts_ms, chance.choice((0.0, 0.8)))
-        members = chance.randint(2, 3)
+        members = chance.choice((2, 2, 3))
         # One that retires must not be the only one with a partition.
         retires = patient and habits.explicit and self.topics[JOBS] == 1 and chance.random() < 0.5
         readers = [
