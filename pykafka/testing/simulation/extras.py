@@ -23,7 +23,7 @@ TASKS, TASKS_DLQ, CREW = "tasks", "tasks.dlq", "crew"
 #: The topic of records of all sizes.
 PARCELS = "parcels"
 #: The kinds, each as often as it is there.
-KINDS = ("share", "share", "commits", "letters", "sizes", "none", "none", "none")
+KINDS = ("share", "share", "share", "commits", "letters", "sizes", "none", "none")
 
 
 @runtime_checkable
