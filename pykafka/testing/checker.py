@@ -9,6 +9,7 @@ from pykafka.testing.checks.ends import check_ends
 from pykafka.testing.checks.errors import Ordinary, check_errors
 from pykafka.testing.checks.facts import Facts
 from pykafka.testing.checks.groups import check_groups
+from pykafka.testing.checks.letters import check_letters
 from pykafka.testing.checks.order import check_order
 from pykafka.testing.checks.records import check_records
 from pykafka.testing.checks.sharing import check_sharing
@@ -40,6 +41,7 @@ class Checker:
             *check_records(facts),
             *check_order(facts),
             *check_groups(facts),
+            *check_letters(facts),
             *check_sharing(facts),
             *check_ends(facts, self.slack_ms),
             *(check_errors(facts, self.ordinary) if self.ordinary is not None else ()),

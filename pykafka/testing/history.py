@@ -253,7 +253,7 @@ class Acknowledge(Action):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter(Action):
-    """A record was given up, and written to a topic for dead letters.
+    """A record is given up, and written to a topic for dead letters. A note says that it was read there.
 
     :param place: where the record was read
     """
@@ -261,6 +261,19 @@ class DeadLetter(Action):
     name = "dead-letter"
     group: str
     place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Handled(Action):
+    """A program of a group has handled a record, once or again.
+
+    :param place: where the record was read
+    """
+
+    name = "handled"
+    group: str
+    place: Place
+    value: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +338,19 @@ class Drained(Action):
     topics: tuple[str, ...]
     group: str = ""
     results_of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settled(Action):
+    """A group has dealt with topics: each record that was acknowledged before is handled, given up, accepted, or rejected.
+
+    :param spent: records whose deliveries the group has used up
+    """
+
+    name = "settled"
+    topics: tuple[str, ...]
+    group: str
+    spent: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

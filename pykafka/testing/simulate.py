@@ -19,8 +19,10 @@ from pykafka.testing.checker import Anomaly, Checker
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Drained, Fault, History, Left, OpenTopic, Operation
 from pykafka.testing.simulation.consumers import HEARTBEAT_MS, SESSION_MS, Handling, Member, Reading
+from pykafka.testing.simulation.dead_letters import RefusedError
+from pykafka.testing.simulation.extras import ORDERS, Extras, Settling
 from pykafka.testing.simulation.ordinary import ORDINARY
-from pykafka.testing.simulation.plan import Injector, PlannedFault, Targets, draw
+from pykafka.testing.simulation.plan import ERRORS, Injector, PlannedFault, Targets, draw
 from pykafka.testing.simulation.plans import as_test, line_of
 from pykafka.testing.simulation.plans import read as read_plan
 from pykafka.testing.simulation.producers import Producing, Transacting
@@ -47,7 +49,7 @@ SHRUNK_MAX = 3
 #: The most lines of a timeline.
 _LINES = 80
 _LOOK_S = 0.1
-ORDERS, SOURCE, TARGET, LOSSY = "orders", "source", "target", "lossy"
+SOURCE, TARGET, LOSSY = "source", "target", "lossy"
 
 
 @dataclass
@@ -102,9 +104,21 @@ class Simulation:
         self.release = chance.choice(("4.4", "4.4", "4.4", "3.9", "2.8"))
         self.transactions = chance.randint(1, 2)
         self._choices = chance.random()
+        self.extras = Extras(self.seed, self.release, self.lasts_ms)
+        if self.handles and self.extras.replaces:
+            self.handles = False
+            del self.topics[SOURCE], self.topics[TARGET]
+        self.topics |= self.extras.topics
         if self.plan is None:
             coordinated = [("group", "readers"), ("group", "handlers"), ("transaction", "t1"), ("transaction", "x1")]
-            targets = Targets(range(1, self.brokers + 1), self.topics, [LOSSY] if self.loses else [], coordinated)
+            targets = Targets(
+                range(1, self.brokers + 1),
+                self.topics,
+                [LOSSY] if self.loses else [],
+                [*coordinated, *self.extras.coordinated],
+                self.extras.shared,
+                [*ERRORS, *self.extras.errors],
+            )
             self.plan = draw(chance, targets, chance.choice((0, 2, 4, 8, 12, 20)), self.lasts_ms)
 
     def run(self) -> Result:
@@ -118,7 +132,8 @@ class Simulation:
             errors += scheduler.run(self._run_virtually, VirtualHandler(scheduler, network), history, network)
         except SchedulerError as error:
             errors.append(("scheduler", error))
-        errors += scheduler.errors
+        # A program may refuse a record that its run has lost meanwhile: the client reports that.
+        errors += [one for one in scheduler.errors if not isinstance(one[1], RefusedError)]
         if not errors:
             connections = (f"{network.open_connections} connections",) if network.open_connections else ()
             history.note("simulation", Left(tuple(scheduler.leftovers), connections))
@@ -181,7 +196,8 @@ class Simulation:
         if self.loses:
             writers.append(Producing(world, "p3", LOSSY, 20, lasts_ms))
             readers.append(Reading(world, "c3", LOSSY, committed=False))
-        return writers, readers
+        more_writers, more_readers = self.extras.programs(world)
+        return [*writers, *more_writers], [*readers, *more_readers]
 
 
 class _Run:
@@ -231,12 +247,17 @@ class _Run:
         for reader in self._readers:
             if isinstance(reader, (Handling, Transforming)):
                 continue  # who reads their results has to see all
+            if isinstance(reader, Settling):
+                reader.note_drained()
+                continue
             results_of = (SOURCE,) if reader.topic == TARGET else ()
             group = reader.group if isinstance(reader, Member) else ""
             self._world.history.note(reader.name, Drained((reader.topic,), group, results_of=results_of))
 
     def _is_drained(self, reader: Any) -> bool:
         world = self._world
+        if isinstance(reader, Settling):
+            return reader.is_drained()
         if isinstance(reader, (Handling, Transforming)):
             return world.acknowledged[reader.source] <= world.handled
         return reader.topic == LOSSY or world.acknowledged[reader.topic] <= world.seen[reader.reader]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pykafka.testing.history import (
     Acknowledge,
+    Acquire,
     BufferedBytes,
     Call,
     Commit,
@@ -13,12 +14,14 @@ from pykafka.testing.history import (
     Deleted,
     Drained,
     Fault,
+    Handled,
     Left,
     OpenTopic,
     Place,
     Poll,
     Read,
     Send,
+    Settled,
 )
 from tests.testing.planted import Write, committed
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story
@@ -566,6 +569,58 @@ def shared_at_the_same_time(story: Story) -> None:
     story.acknowledge(1, who="u")
 
 
+def accepted_late(story: Story) -> None:
+    """A lock ends, another member accepts the record, and the broker takes no notice of the first one's acknowledgement."""
+    story.acquire(1)
+    late = story.invoke("s", Acknowledge(GROUP, (Place(TOPIC, 0, 1),)))
+    story.acquire(1, who="u")
+    story.acknowledge(1, who="u")
+    story.ok(late)
+
+
+def acquired_in_advance(story: Story) -> None:
+    """A member returns what it had asked for before another one, whose lock came later, accepted it."""
+    story.acquire(1, who="u")
+    asked_ms = story.clock_ms
+    story.acknowledge(1, who="u")
+    story.ok(story.invoke("s", Acquire(GROUP)), Acquire(GROUP, (Place(TOPIC, 0, 1),), (), (asked_ms,)))
+
+
+def settled(story: Story) -> None:
+    """Records are accepted, perhaps accepted, rejected, spent, handled, or dead letters."""
+    story.sends(*range(1, 7))
+    places = tuple(Place(TOPIC, 0, offset) for offset in range(4))
+    story.ok(story.invoke("s", Acquire(GROUP)), Acquire(GROUP, places, (1, 2, 3, 4)))
+    story.acknowledge(0)
+    story.acknowledge(1, outcome="unknown")
+    story.acknowledge(2, kind="reject")
+    story.note("s", Handled(GROUP, Place(TOPIC, 0, 4), 5))
+    story.dead_letter(5)
+    story.note("l", DeadLetter(GROUP, Place(TOPIC, 0, 5)))
+    story.note("s", Settled((TOPIC,), GROUP, (Place(TOPIC, 0, 3),)))
+
+
+def given_up_by_two_owners(story: Story) -> None:
+    """A member loses a partition before it has committed, and the next one gives the record up again."""
+    story.consumer("c", GROUP)
+    story.dead_letter(4)
+    story.revoked(1, P0)
+    story.consumer("d", GROUP)
+    story.dead_letter(4, who="d")
+    story.dead_letter(4)
+
+
+def dead_letter_sent_again(story: Story) -> None:
+    story.producer("c", idempotent=False)
+    dead_letter_of(story, 2)
+
+
+def dead_letter_of(story: Story, times: int) -> None:
+    story.dead_letter(4)
+    for _ in range(times):
+        story.note("l", DeadLetter(GROUP, Place(TOPIC, 0, 4)))
+
+
 def in_time(story: Story) -> None:
     story.call("close", timeout_ms=10, lasts_ms=10)
     story.invoke("d", Poll(), 5)
@@ -623,5 +678,10 @@ LEGAL: list[tuple[str, Write]] = [
     ("accepted-twice", shared_in_sessions_that_end),
     ("", shared_and_given_again),
     ("", shared_at_the_same_time),
+    ("accepted-twice", accepted_late),
+    ("", acquired_in_advance),
+    ("", settled),
+    ("", given_up_by_two_owners),
+    ("dead-letter-twice", dead_letter_sent_again),
     ("", in_time),
 ]

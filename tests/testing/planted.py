@@ -12,11 +12,13 @@ from pykafka.testing.history import (
     Call,
     Committed,
     Crash,
+    DeadLetter,
     Drained,
     Left,
     OpenProducer,
     Place,
     Send,
+    Settled,
 )
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story
 
@@ -483,6 +485,12 @@ def time_out_of_another_call(story: Story) -> None:
     story.unknown(story.invoke("c", Call("flush")), "TimeOut")
 
 
+def dead_letter_stored_twice(story: Story) -> None:
+    story.dead_letter(4)
+    for _ in range(2):
+        story.note("l", DeadLetter(GROUP, Place(TOPIC, 0, 4)))
+
+
 def accepted_twice(story: Story) -> None:
     """Two members are given a record at the same time, and accept it at the same time."""
     story.acquire(1)
@@ -544,6 +552,31 @@ def acquired_after_accept(story: Story) -> None:
     story.acquire(1)
     story.acknowledge(1)
     story.acquire(1, who="u")
+
+
+def unsettled(story: Story) -> None:
+    """Of three records, one is accepted, one is spent, one is released."""
+    story.sends(1, 2, 3)
+    values = {0: 1, 1: 2, 2: 3}
+    places = tuple(Place(TOPIC, 0, offset) for offset in values)
+    story.ok(story.invoke("s", Acquire(GROUP)), Acquire(GROUP, places, tuple(values.values())))
+    story.acknowledge(0)
+    story.acknowledge(1, kind="release")
+    story.note("s", Settled((TOPIC,), GROUP, (Place(TOPIC, 0, 2),)))
+
+
+def acquired_of_another_value(story: Story) -> None:
+    story.sends(1, 2)
+    story.ok(story.invoke("s", Acquire(GROUP)), Acquire(GROUP, (Place(TOPIC, 0, 0),), (2,)))
+
+
+def acquired_of_no_program(story: Story) -> None:
+    story.ok(story.invoke("s", Acquire(GROUP)), Acquire(GROUP, (Place(TOPIC, 0, 0),), (2,)))
+
+
+def acquired_though_failed(story: Story) -> None:
+    story.send(1, outcome="fail")
+    story.ok(story.invoke("s", Acquire(GROUP)), Acquire(GROUP, (Place(TOPIC, 0, 0),), (1,)))
 
 
 def late_end(story: Story) -> None:
@@ -616,6 +649,7 @@ PLANTED: list[tuple[str, Write]] = [
     ("lost-commit", lost_commit),
     ("lost-commit", forgotten_commit),
     ("dead-letter-twice", dead_letter_twice),
+    ("dead-letter-twice", dead_letter_stored_twice),
     ("accepted-twice", accepted_twice),
     ("accepted-without-acquiring", accepted_without_acquiring),
     ("accepted-without-acquiring", accepted_after_release),
@@ -629,6 +663,10 @@ PLANTED: list[tuple[str, Write]] = [
     ("unexplained-error", time_out_without_a_fault),
     ("unexplained-error", time_out_of_another_fault),
     ("unexplained-error", time_out_of_another_call),
+    ("unsettled", unsettled),
+    ("inconsistent-offsets", acquired_of_another_value),
+    ("never-sent", acquired_of_no_program),
+    ("G1a", acquired_though_failed),
     ("late-end", late_end),
     ("no-end", no_end),
     ("leftover", leftover),

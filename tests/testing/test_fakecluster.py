@@ -486,7 +486,14 @@ def fail_in_the_test(*_: object) -> Any:
 
 @pytest.mark.parametrize(
     ("asked", "played"),
-    [("2.8", "2.8.2"), ("2.8.0", "2.8.2"), ("0.10.1", "0.10.2.2"), ("4.4", "4.4.0"), ("3.5", "2.8.2"), ("5.0", "4.4.0")],
+    [
+        ("2.8", "2.8.2"),
+        ("2.8.0", "2.8.2"),
+        ("0.10.1", "0.10.2.2"),
+        ("4.4", "4.4.0"),
+        ("3.5", "2.8.2"),
+        ("5.0", "4.4.0"),
+    ],
 )
 def test_a_release_that_is_not_played_has_one_that_is(asked: str, played: str) -> None:
     assert release(asked).name == played

@@ -18,7 +18,8 @@ from pykafka.handlers import ThreadingHandler
 from pykafka.testing import FakeCluster, simulate
 from pykafka.testing.checker import Checker
 from pykafka.testing.history import Commit, History, Seen
-from pykafka.testing.simulate import ORDERS, Simulation, report, shrink
+from pykafka.testing.simulate import Simulation, report, shrink
+from pykafka.testing.simulation.extras import ORDERS
 from pykafka.testing.simulation.plan import FAULTS, PlannedFault, Targets, draw
 from pykafka.testing.simulation.tally import SeedLog
 from pykafka.testing.simulation.witness import LEADER, TOO_LARGE, Witness

@@ -43,6 +43,7 @@ class Kind(Enum):
     ACCEPTED_AFTER_LOSS = "accepted-after-loss"
     ACQUIRED_AFTER_ACCEPT = "acquired-after-accept"
     UNEXPLAINED_ERROR = "unexplained-error"
+    UNSETTLED = "unsettled"
     LATE_END = "late-end"
     NO_END = "no-end"
     LEFTOVER = "leftover"

@@ -21,7 +21,6 @@ from pykafka.testing.history import (
     Committed,
     CommitTransaction,
     Crash,
-    DeadLetter,
     OpenConsumer,
     Operation,
     Outcome,
@@ -96,7 +95,6 @@ class _Groups:
         self._offsets = CommittedOffsets()
         self._beginnings = Beginnings(facts, self._offsets)
         self._commits: dict[int, _Committing] = {}
-        self._letters: dict[tuple[str, Place], Operation] = {}
         #: The calls of each process that have not ended, without sends, which may last longer than others.
         self._calls: dict[str, list[Operation]] = defaultdict(list)
         #: Who was assigned each partition last: a process, and since when it is that one.
@@ -137,11 +135,6 @@ class _Groups:
                 yield from self._take_commit(operation, action)
             case Committed() if operation.outcome is Outcome.OK:
                 yield from self._take_committed(operation, action)
-            case DeadLetter() if operation.outcome in (Outcome.OK, Outcome.NOTE):
-                before = self._letters.setdefault((action.group, action.place), operation)
-                if before is not operation:
-                    sentence = f"the record of {action.place} is in the topic for dead letters of {action.group} twice"
-                    yield found(Kind.DEAD_LETTER_TWICE, sentence, before, operation)
 
     def _take_call(self, operation: Operation) -> None:
         calls = self._calls[operation.process]

@@ -58,12 +58,14 @@ class InFlightRecord:
     :param batch: that it was acquired with
     """
 
-    __slots__ = ("batch", "delivery_count", "locked_until_ms", "member_id", "state")
+    __slots__ = ("batch", "delivery_count", "is_spent", "locked_until_ms", "member_id", "state")
 
     def __init__(self, batch: AcquiredBatch) -> None:
         self.batch = batch
         self.state = State.AVAILABLE
         self.delivery_count = 0
+        #: Whether its deliveries are used up.
+        self.is_spent = False
         self.member_id = ""
         #: The end of its lock (ms since 1970), if it is acquired.
         self.locked_until_ms = 0
@@ -87,6 +89,8 @@ class SharePartition:
         #: The start that was written last, as administrators see it; -1: none.
         self.written_start = -1
         self.records: list[InFlightRecord] = []
+        #: The offsets before the start whose deliveries were used up.
+        self._spent: list[int] = []
 
     def __repr__(self) -> str:
         return f"<SharePartition {self._partition.topic}/{self._partition.index} {self.start} to {self.end}>"
@@ -103,6 +107,14 @@ class SharePartition:
 
     def _count(self, *states: State) -> int:
         return sum(record.state in states for record in self.records)
+
+    @property
+    def spent(self) -> list[int]:
+        """The offsets whose deliveries are used up."""
+        return [*self._spent, *self._spent_of(len(self.records))]
+
+    def _spent_of(self, count: int) -> list[int]:
+        return [self.start + at for at, record in enumerate(self.records[:count]) if record.is_spent]
 
     @property
     def next_offset(self) -> int:
@@ -328,14 +340,15 @@ class SharePartition:
             self._settle()
 
     def _free(self, record: InFlightRecord) -> None:
-        is_spent = record.delivery_count >= int(self._setting("share.delivery.count.limit"))
-        record.state = State.ARCHIVED if is_spent else State.AVAILABLE
+        record.is_spent = record.delivery_count >= int(self._setting("share.delivery.count.limit"))
+        record.state = State.ARCHIVED if record.is_spent else State.AVAILABLE
 
     def _settle(self) -> None:
         """Write the state, and then move the start behind what is done."""
         self.written_start = self.start
         at = (number for number, record in enumerate(self.records) if record.state not in _DONE)
         done = next(at, len(self.records))
+        self._spent += self._spent_of(done)
         del self.records[:done]
         self.start += done
         self._waiters.wake(self._partition)

@@ -70,8 +70,9 @@ class Reading:
         }
         #: Whether its process is about to be killed.
         self.crashes_now = False
-        #: Behind the last record of each partition.
+        #: Behind the last record of each partition; that record.
         self.positions: dict[TopicPartition, int] = {}
+        self.latest: dict[TopicPartition, Record] = {}
 
     @property
     def reader(self) -> str:
@@ -158,6 +159,7 @@ class Reading:
             return
         history.ok(begun, Poll(reads_of(records)))
         for record in records:
+            self.latest[TopicPartition(record.topic, record.partition)] = record
             self.positions[TopicPartition(record.topic, record.partition)] = record.offset + 1
             self.world.saw(self.reader, int(record.value))
 

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from pykafka.testing.history import Fault, Seen
+from pykafka.testing.simulation import share_faults
 from pykafka.testing.simulation.witness import THROTTLED
 from pykafka.testing.simulation.world import World
 from pykafka.testing.virtual import NetworkFaults
@@ -41,8 +42,6 @@ ERRORS: tuple[tuple[str, str], ...] = (
     ("ConsumerGroupHeartbeat", "COORDINATOR_LOAD_IN_PROGRESS"),
 )
 PRODUCE_ERRORS = tuple(error for error in ERRORS if error[0] == "Produce")
-#: APIs whose connections are cut, and whose answers are held.
-APIS = sorted({api for api, _ in ERRORS})
 PLACES = ("before", "middle", "after")
 
 
@@ -155,6 +154,14 @@ def _network(world: World, faults: NetworkFaults) -> Undo:
     return network.heal
 
 
+def _limit(world: World, topic: str, size: int) -> Undo:
+    """Lower what a topic takes as a batch (bytes)."""
+    with world.cluster._locked() as state:
+        configs = state.topics[topic].configs
+    configs["max.message.bytes"] = str(size)
+    return lambda: configs.pop("max.message.bytes", None)
+
+
 def _cut_all(world: World) -> None:
     if world.network is not None:
         world.network.cut_all()
@@ -177,7 +184,12 @@ FAULTS: dict[str, Callable[..., Undo | None]] = {
     "hold_markers": _hold_markers,
     "network": _network,
     "cut_all": _cut_all,
+    "limit": _limit,
+    "lose_group": share_faults.lose_group,
+    "damage": share_faults.damage,
 }
+#: Faults that only concern share groups.
+_SHARED = ("lose_group", "damage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +198,26 @@ class Targets:
 
     :param topics: their numbers of partitions; `lossy` ones may lose records
     :param coordinated: (kind, name) of groups and transactional ids
+    :param shared: share groups
+    :param errors: answers of APIs; connections of these APIs are cut, and their answers held
     """
 
     brokers: Sequence[int]
     topics: dict[str, int]
     lossy: Sequence[str]
     coordinated: Sequence[tuple[str, str]]
+    shared: Sequence[str] = ()
+    errors: Sequence[tuple[str, str]] = ERRORS
+
+    @property
+    def apis(self) -> list[str]:
+        """The APIs whose connections are cut, and whose answers are held; one with many errors comes more often."""
+        return sorted(api for api, _ in self.errors)
+
+    @property
+    def faults(self) -> list[str]:
+        """The names of the faults that may come."""
+        return [name for name in FAULTS if (name != "unclean" or self.lossy) and (name not in _SHARED or self.shared)]
 
 
 def draw(chance: Random, targets: Targets, count: int, until_ms: int) -> list[PlannedFault]:
@@ -200,7 +226,7 @@ def draw(chance: Random, targets: Targets, count: int, until_ms: int) -> list[Pl
     :param count: how many faults
     :param until_ms: when all have begun (ms)
     """
-    names = [name for name in FAULTS if name != "unclean" or targets.lossy]
+    names = targets.faults
     plan = []
     for _ in range(count):
         name = chance.choice(names)
@@ -220,14 +246,20 @@ def _arguments(chance: Random, targets: Targets, name: str) -> tuple[Any, ...]:
     if name == "throttle":
         return chance.choice(("Produce", "Fetch")), chance.choice((100, 1_000))
     if name == "fail":
-        errors = PRODUCE_ERRORS if chance.random() < 0.3 else ERRORS
+        errors = PRODUCE_ERRORS if chance.random() < 0.3 else targets.errors
         return *chance.choice(errors), chance.randint(1, 5)
     if name == "cut":
-        return chance.choice(APIS), chance.choice(PLACES), chance.randint(1, 5)
+        return chance.choice(targets.apis), chance.choice(PLACES), chance.randint(1, 5)
     if name == "network":
         return (_network_faults(chance),)
     if name == "hold":
-        return (chance.choice(APIS),)
+        return (chance.choice(targets.apis),)
+    if name == "limit":
+        return chance.choice(sorted(targets.topics)), chance.choice((90, 150, 400, 1_200))
+    if name == "lose_group":
+        return (chance.choice(targets.shared),)
+    if name == "damage":
+        return (chance.randint(1, 5),)
     if name == "latency":
         return broker, chance.choice((5, 50, 500))
     if name == "move_coordinator":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pykafka.client import KafkaClient
@@ -70,7 +71,7 @@ class Producing:
         self.bursts = bursts
         # Without acknowledgements of all replicas a producer has no sequence numbers.
         self.is_idempotent = options.get("enable_idempotence") is not False and "acks" not in options
-        self._pending: dict[bytes, Operation] = {}
+        self._pending: dict[bytes, tuple[Operation, Send]] = {}
 
     def run(self) -> None:
         """Send all records, by one producer after another."""
@@ -131,24 +132,39 @@ class Producing:
         value = self.world.new_value()
         if cause is not None:
             self.world.causes[value] = cause
-        sent = Send(self.topic, value, partition, cause=cause)
+        sent = self.aim(value, partition, cause)
         begun = self.world.history.invoke(self.name, sent, BLOCK_MS + delivery_ms(self.world))
-        payload = b"%d" % value
-        self._pending[payload] = begun
+        payload = self.payload(value)
+        self._pending[payload] = begun, sent
         try:
-            producer.produce(self.topic, payload, partition=partition)
+            self.put(producer, payload, sent)
         except KafkaException as error:
             del self._pending[payload]
             self.world.history.fail(begun, type(error).__name__)
             return None
         return value
 
+    def aim(self, value: int, partition: int, cause: int | None) -> Send:
+        """Return what is sent.
+
+        :param partition: that was drawn
+        """
+        return Send(self.topic, value, partition, cause=cause)
+
+    def payload(self, value: int) -> bytes:
+        """Return a value as the bytes of a record."""
+        return b"%d" % value
+
+    def put(self, producer: Any, payload: bytes, sent: Send) -> None:
+        """Produce a record."""
+        producer.produce(self.topic, payload, partition=sent.partition)
+
     def _delivered(self, error: Exception | None, delivery: Any) -> None:
-        begun = self._pending.pop(delivery.value)
-        history, value = self.world.history, int(delivery.value)
+        begun, sent = self._pending.pop(delivery.value)
+        history, value = self.world.history, sent.value
         if error is None:
             offset = delivery.offset if delivery.offset >= 0 else None
-            history.ok(begun, Send(self.topic, value, delivery.partition, offset, cause=self.world.causes.get(value)))
+            history.ok(begun, replace(sent, partition=delivery.partition, offset=offset))
             self.delivered(value)
         # One that its transaction has taken back may be in the log, as an aborted one.
         elif isinstance(error, (DeliveryUnknownError, TransactionAbortedError)) or not self.is_idempotent:

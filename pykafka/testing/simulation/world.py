@@ -26,6 +26,10 @@ CONNECT_MS = 60_000
 _PAUSE_S = 0.2
 
 
+class BrokenPromiseError(Exception):
+    """A call did not do what its documentation says, and no operation of a history can show that."""
+
+
 class World:
     """The cluster, the history and the aims of one simulation.
 
