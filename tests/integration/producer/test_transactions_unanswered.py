@@ -24,9 +24,9 @@ from tests.brokers import KafkaCluster
 from tests.integration.producer.test_transactions import committed, unique
 from tests.support.features import KAFKA_VERSION
 from tests.support.inside import coordinator_of, transactions_of
-from tests.support.logins import eventually
 from tests.support.proxies import FrameProxy, detour
 from tests.support.topics import create_topic
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mark.timeout(200)]
 END, INIT = wire.EndTxnRequest.api_key, wire.InitProducerIdRequest.api_key
@@ -346,7 +346,7 @@ def test_a_batch_that_comes_behind_its_abort(client: KafkaClient, proxy: FramePr
         with refusing(proxy, wire.ProduceRequest.api_key, times=1) as held:
             producer.begin_transaction()
             producer.produce(made, b"aborted")
-            eventually(lambda: bool(held))
+            until(client.cluster.handler, lambda: bool(held))
             proxy.request = lambda key, frame: None if key == wire.ProduceRequest.api_key else frame
             producer.abort_transaction()
         proxy.request = lambda _, frame: frame
