@@ -88,7 +88,7 @@ def test_a_log_that_does_not_exist_is_empty(log: SeedLog) -> None:
 
 
 def test_several_processes(log: SeedLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they have shown is the sum of theirs, the same as in one process."""
+    """The total is the sum of their tallies, the same as in one process."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     written: list[str] = []
     assert simulate.main(["--seeds", "20..23", "--jobs", "2", "--log", str(log.path)], written.append) == 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pykafka import __version__
+from pykafka._version import __version__
 from pykafka.testing.sometimes import THINGS
 
 

@@ -26,6 +26,7 @@ from tests.support.features import KAFKA_VERSION
 from tests.support.inside import coordinator_of, transactions_of
 from tests.support.proxies import FrameProxy, detour
 from tests.support.topics import create_topic
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mark.timeout(200)]
 END, INIT = wire.EndTxnRequest.api_key, wire.InitProducerIdRequest.api_key
@@ -335,6 +336,23 @@ def test_other_requests_that_come_late(client: KafkaClient, proxy: FrameProxy, k
         write(producer, made, b"last")
         assert [one.offset for one in consumer.committed().values() if one is not None] == [20]
     assert committed(client, made) == [*NUMBERS, b"last"]
+
+
+@pytest.mark.usefixtures("version_1")
+def test_a_batch_that_comes_behind_its_abort(client: KafkaClient, proxy: FrameProxy) -> None:
+    """Brokers before Kafka 3.6 would take it, and the next transaction would commit it."""
+    made = create_topic(client).name
+    with client.producer(transactional_id=unique()) as producer:
+        with refusing(proxy, wire.ProduceRequest.api_key, times=1) as held:
+            producer.begin_transaction()
+            producer.produce(made, b"aborted")
+            until(client.cluster.handler, lambda: bool(held))
+            proxy.request = lambda key, frame: None if key == wire.ProduceRequest.api_key else frame
+            producer.abort_transaction()
+        proxy.request = lambda _, frame: frame
+        proxy.send_late(held[0])
+        write(producer, made, b"last")
+    assert committed(client, made) == [b"last"]
 
 
 @pytest.mark.matrix
