@@ -106,7 +106,9 @@ def _fuzz(names: list[str], minutes: float) -> int:
     for name in names:
         figures = run(name, minutes * 60 * TARGETS[name].weight / weights)
         total += figures.inputs
-        findings += figures.findings
+        findings += figures.findings + (figures.inputs == 0)
+        if figures.inputs == 0:
+            print(f"{name} did not run: {PLACE / name / 'log.txt'} says why", file=sys.stderr)
         line = figures.text(name)
         print(line, flush=True)
         with (PLACE / "log.txt").open("a") as log:

@@ -47,7 +47,9 @@ def keep(target: Target, inputs: Iterable[bytes]) -> int:
         size += len(line) + 1
         chosen.append(line)
     _DIRECTORY.mkdir(exist_ok=True)
-    _path(target).write_text("".join(f"{line}\n" for line in chosen))
+    _path(target).unlink(missing_ok=True)
+    if chosen:
+        _path(target).write_text("".join(f"{line}\n" for line in chosen))
     return len(chosen)
 
 

@@ -51,7 +51,7 @@ class Target:
 
 
 class Outcome(NamedTuple):
-    """What came of an input.
+    """The result of an input.
 
     :param kind: "read", or the name of the error's class
     :param text: a digest of the result, or the text of the error

@@ -1,4 +1,4 @@
-"""What connects bytes of a socket with messages: frames, the negotiation of versions, and answers of proxies."""
+"""Targets between the bytes of a socket and messages: frames, the negotiation of versions, and answers of proxies."""
 
 from __future__ import annotations
 

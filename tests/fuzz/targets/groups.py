@@ -1,4 +1,4 @@
-"""What members of a group tell each other: subscriptions, assignments, user data, and the nodes of ZooKeeper."""
+"""The bytes that members of a group write for each other: subscriptions, assignments, user data, nodes of ZooKeeper."""
 
 from __future__ import annotations
 

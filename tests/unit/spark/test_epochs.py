@@ -68,8 +68,8 @@ def test_too_many_tasks() -> None:
         Record(QUERY, 41, prepared(400)).text()
 
 
-#: A few kB that unpack to megabytes.
-BOMB = f"1 q {base64.b64encode(zlib.compress(bytes(4_000_000))).decode()}"
+#: A few kB that unpack to 200,000 rows.
+BOMB = f"1 q {base64.b64encode(zlib.compress(bytes(27 * 200_000))).decode()}"
 
 
 @pytest.mark.parametrize(
