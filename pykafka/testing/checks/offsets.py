@@ -75,7 +75,7 @@ class CommittedOffsets:
         :param in_transaction: it takes effect when its transaction does
         """
         found = self._by_call.pop(operation.call, [])
-        by_owned = {owned: commit for owned, commit in found}
+        by_owned = dict(found)
         for place in places:
             owned = group, TopicPartition(*place[:2])
             commit = by_owned.get(owned)
