@@ -90,6 +90,12 @@ ORDINARY: tuple[Ordinary, ...] = (
         (*UNREACHABLE, *REFUSED),
         LASTS_MS,
     ),
-    # Version 2: who aborts while the markers of the transaction before are due is refused so by Kafka's own coordinator, too.
-    Ordinary(("ProducerFencedError",), ("abort-transaction", "exactly_once"), (*UNREACHABLE, "hold_markers"), LASTS_MS),
+    # An InitProducerId whose answer came late has raised the epoch. In version 2, Kafka's own coordinator refuses an abort so
+    # while the markers of the transaction before are due.
+    Ordinary(
+        ("ProducerFencedError",),
+        ("abort-transaction", "exactly_once", "send_offsets"),
+        (*UNREACHABLE, "hold_markers"),
+        LASTS_MS,
+    ),
 )
