@@ -444,6 +444,21 @@ def kept_its_position(story: Story) -> None:
     story.poll((2, 3))
 
 
+def committed_all(story: Story) -> None:
+    """A program that commits all of its positions learns from the answer what they were."""
+    story.member()
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    begun = story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 1),)))
+    story.ok(begun, Commit(GROUP, (Place(TOPIC, 0, 2),)))
+    committed(story, 2)
+    story.revoked(1, P0)
+    story.member("d")
+    story.assigned(2, P0, who="d")
+    story.poll((2, 3), who="d")
+
+
 def began_again(story: Story) -> None:
     """A member that was killed begins at the committed offset, and reads what it has not committed once more."""
     story.member()
@@ -668,6 +683,7 @@ LEGAL: list[tuple[str, Write]] = [
     ("", began_behind_what_was_not_durable),
     ("", began_where_it_has_sought),
     ("", kept_its_position),
+    ("", committed_all),
     ("", began_again),
     ("", members_that_commit_by_themselves),
     ("", sent_again_to_another_partition),

@@ -257,7 +257,7 @@ def test_things_that_several_operations_show(thing: str, write: Callable[[Story]
 
 
 def test_witness() -> None:
-    """What a broker answers is noted once."""
+    """An answer of a broker is noted once."""
     history = History(lambda: 0)
     with FakeCluster(topics={"t": 1}) as cluster, KafkaClient(cluster.hosts) as client:
         cluster.on_answer(Witness(history).on_answer)

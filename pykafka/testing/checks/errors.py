@@ -20,12 +20,14 @@ class Ordinary:
     :param calls: names of actions, or of what `Call` has; empty: of all
     :param faults: words of faults that explain them, with spaces between; empty: they need no fault
     :param lasts_ms: for how long after its end a fault explains them (ms)
+    :param processes: names of programs; empty: of all
     """
 
     errors: tuple[str, ...]
     calls: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     lasts_ms: int = 0
+    processes: tuple[str, ...] = ()
 
 
 def check_errors(facts: Facts, ordinary: Sequence[Ordinary]) -> Iterator[Anomaly]:
@@ -56,6 +58,6 @@ def what_of(operation: Operation) -> str:
 
 
 def _explains(one: Ordinary, what: str, begun: Operation, ended: Operation, disturbances: Disturbances) -> bool:
-    if one.calls and what not in one.calls:
+    if (one.calls and what not in one.calls) or (one.processes and ended.process not in one.processes):
         return False
     return not one.faults or disturbances.any_between(begun.time_ms, ended.time_ms, one.faults, one.lasts_ms)

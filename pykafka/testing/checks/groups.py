@@ -236,7 +236,7 @@ class _Groups:
             return
         for place in action.offsets:
             member.committed[TopicPartition(*place[:2])] = operation
-        self._offsets.succeed(operation, member.in_transaction)
+        self._offsets.succeed(operation, action.group, action.offsets, member.in_transaction)
         for problem in committing.problems:
             yield found(problem.kind, problem.sentence, *problem.operations, operation)
 

@@ -61,7 +61,7 @@ class _Final(NamedTuple):
 
 
 class _Record:
-    """What a share group has done with a record."""
+    """The state of a record of a share group."""
 
     def __init__(self) -> None:
         #: By process, what it was given last and has not acknowledged; others may have been given it since.
@@ -99,7 +99,7 @@ class _Holders:
         self._facts = facts
         self._disturbances = Disturbances(facts.operations)
         self._records: dict[tuple[str, Place], _Record] = defaultdict(_Record)
-        #: What members had when they began to acknowledge a record.
+        #: The holds of members when they began to acknowledge a record.
         self._acknowledging: dict[tuple[int, Place], _Hold | None] = {}
 
     def forget(self, process: str) -> None:

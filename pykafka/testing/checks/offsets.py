@@ -68,12 +68,24 @@ class CommittedOffsets:
             found.append((owned, commit))
         self._by_call[operation.number] = found
 
-    def succeed(self, operation: Operation, in_transaction: bool) -> None:
+    def succeed(self, operation: Operation, group: str, places: tuple[Place, ...], in_transaction: bool) -> None:
         """Take the end of a commit that was acknowledged.
 
+        :param places: what was committed; a program that commits all of its positions knows it only now
         :param in_transaction: it takes effect when its transaction does
         """
         found = self._by_call.pop(operation.call, [])
+        by_owned = dict(found)
+        for place in places:
+            owned = group, TopicPartition(*place[:2])
+            commit = by_owned.get(owned)
+            if commit is not None:
+                commit.offset = place.offset
+            elif found:
+                commit = OffsetCommit(found[0][1].begun, place.offset, found[0][1].generation)
+                self._current[owned].append(commit)
+                found.append((owned, commit))
+            self._highest[owned] = max(place.offset, self._highest.get(owned, 0))
         if in_transaction:
             self._in_transaction[operation.process] += found
         else:

@@ -21,11 +21,15 @@ LASTS_MS = 5_000
 
 _AT_ANY_TIME: tuple[Ordinary, ...] = (
     # Programs die, and abort transactions.
-    Ordinary(("Crash",), ("poll",)),
+    Ordinary(("Crash",), ("poll", "acquire")),
     Ordinary(("TransactionAbortedError",), ("send",)),
     # Rebalances.
     Ordinary(("ShareLostError", "OffsetsNotCommitted"), ("commit", "close consumer")),
     Ordinary(("ShareLostError", "TransactionAbortableError"), ("send_offsets", "exactly_once")),
+    # Locks of share records end while a program is slow.
+    Ordinary(("InvalidRecordState",), ("acknowledge",)),
+    # Records without a key, for a compacted topic.
+    Ordinary(("InvalidRecord",), ("send",), processes=("v1",)),
 )
 
 #: Errors of brokers, each of which its own faults explain: a call raises the last one if it has tried for too long.
@@ -70,6 +74,28 @@ ORDINARY: tuple[Ordinary, ...] = (
         faults=(*UNREACHABLE, *REFUSED, "hold_markers"),
         lasts_ms=LASTS_MS,
     ),
-    # Version 2: who aborts while the markers of the transaction before are due is refused so by Kafka's own coordinator, too.
-    Ordinary(("ProducerFencedError",), ("abort-transaction", "exactly_once"), (*UNREACHABLE, "hold_markers"), LASTS_MS),
+    # Share sessions end with their connections, and their records cannot be read if a fault damages them.
+    Ordinary(
+        ("InvalidShareSessionEpoch", "ShareSessionNotFound"),
+        ("acquire", "acknowledge"),
+        (*UNREACHABLE, *REFUSED, "lose_group", "damage"),
+        LASTS_MS,
+    ),
+    Ordinary(("InvalidMessageError",), ("acquire",), ("damage",), LASTS_MS),
+    Ordinary(("MessageSizeTooLarge",), ("send",), ("limit",), LASTS_MS),
+    # Dead letters that could not be written in time.
+    Ordinary(
+        ("DeadLetterError", "RecordNotHandledError"),
+        ("dead-letter", "wait", "stop run"),
+        (*UNREACHABLE, *REFUSED),
+        LASTS_MS,
+    ),
+    # An InitProducerId whose answer came late has raised the epoch. In version 2, Kafka's own coordinator refuses an abort so
+    # while the markers of the transaction before are due.
+    Ordinary(
+        ("ProducerFencedError",),
+        ("abort-transaction", "exactly_once", "send_offsets"),
+        (*UNREACHABLE, "hold_markers"),
+        LASTS_MS,
+    ),
 )

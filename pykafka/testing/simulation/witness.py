@@ -24,7 +24,7 @@ TOO_LARGE = "a broker refuses a batch of several records, as it is too large"
 PRODUCER = "a broker fences the epoch of a producer"
 LEADER = "a broker fences the epoch of a leader"
 MEMBER = "a coordinator fences a generation, or the epoch of a member"
-#: What the plan of faults notes itself.
+#: Noted by the plan of faults itself.
 THROTTLED = "an answer is throttled"
 #: All that is noted.
 SIGHTS = (TOO_LARGE, PRODUCER, LEADER, MEMBER, THROTTLED)

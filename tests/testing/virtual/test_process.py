@@ -66,7 +66,7 @@ def test_a_frozen_worker_gets_no_turn(scheduler: Scheduler, virtual: VirtualHand
 
 
 def test_a_frozen_worker_keeps_its_locks_and_takes_nothing(scheduler: Scheduler, virtual: VirtualHandler) -> None:
-    """What it held stays held; what it waited for goes to others."""
+    """Its locks stay held; the items that it waited for go to others."""
     lock, queue, taken = virtual.Lock(), virtual.Queue(), []
 
     def holder() -> None:
@@ -123,7 +123,7 @@ def test_a_killed_process_runs_no_more(scheduler: Scheduler, virtual: VirtualHan
 
 
 def test_streams_of_a_killed_process_are_closed(scheduler: Scheduler, virtual: VirtualHandler) -> None:
-    """What it has sent arrives, then the end; streams of other processes stay."""
+    """The bytes that it has sent arrive, then the end; streams of other processes stay."""
     killed, other = VirtualProcess(virtual), VirtualProcess(virtual)
     received: dict[str, list[bytes]] = {"killed": [], "other": []}
 
