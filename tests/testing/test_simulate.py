@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -175,7 +176,11 @@ def test_plan() -> None:
     targets = Targets((1, 2, 3), {"a": 2}, (), (("group", "g"),))
     plan = draw(Random(3), targets, 300, 1_000)
     assert plan == draw(Random(3), targets, 300, 1_000)
-    assert {fault.name for fault in plan} == set(FAULTS) - {"unclean"}
+    of_share_groups = {"lose_group", "damage"}
+    assert {fault.name for fault in plan} == set(FAULTS) - {"unclean"} - of_share_groups
+    shared = draw(Random(3), replace(targets, shared=("w",)), 300, 1_000)
+    assert {fault.arguments for fault in shared if fault.name == "lose_group"} == {("w",)}
+    assert {fault.name for fault in shared} >= of_share_groups
     lossy = draw(Random(3), Targets((1,), {"a": 1, "b": 1}, ("b",), (("group", "g"),)), 300, 1_000)
     assert {fault.arguments for fault in lossy if fault.name == "unclean"} == {("b", 0)}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykafka import Retry
 from pykafka.client import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.deadletters import PREFIX, DeadLetters, Letter
 from pykafka.exceptions import KafkaException
+from pykafka.parallel.retry import Retry
 from pykafka.record import Record
 from pykafka.testing.history import Call, DeadLetter, Handled, OpenProducer, Operation, Place, Settled
 from pykafka.testing.simulation.consumers import HANDLING_S, LEAVE_MS, Member, Reading

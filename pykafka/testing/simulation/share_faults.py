@@ -26,7 +26,7 @@ _CUT = 5
 
 
 def lose_group(world: World, group: str) -> None:
-    """Let the coordinator of a share group lose its members, as if an administrator had deleted it; its records stay."""
+    """Remove the members of a share group at its coordinator, as if an administrator had deleted it; its records stay."""
     with world.cluster._locked() as state:
         found = state.groups.get(group)
         if isinstance(found, ShareGroup):

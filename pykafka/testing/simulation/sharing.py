@@ -31,7 +31,7 @@ QUIET = 3
 
 @dataclass(frozen=True)
 class Habits:
-    """What members of a share group do in a simulation.
+    """The behaviour of a share group's members in a simulation.
 
     :param explicit: they acknowledge each record by itself; otherwise the next call accepts those of the last one
     :param deaths: how many times each is killed at most
