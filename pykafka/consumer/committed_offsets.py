@@ -433,7 +433,7 @@ class GroupOffsets:
         """Send a request and return the answer; it has the rest of the time (s), and no more than the channel gives."""
         left = left_ms(deadline, self._cluster.handler.now(), LEAST_MS)
         timeout_ms = min(left, coordinator.timeout_ms(CHANNEL))
-        return coordinator.call(request, CHANNEL, version=version, timeout_ms=timeout_ms)
+        return coordinator.call(request, CHANNEL, version=version, timeout_ms=timeout_ms, strict=True)
 
     def ids_of(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, UUID | None]:
         """Return the id of the topic that the offset of each partition is of; None if it is not known."""

@@ -33,6 +33,7 @@ from pykafka.utils import is_legal_name
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
+    from pykafka.handlers import Worker
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metrics.listener import ClientListener
     from pykafka.network.in_flight import InFlightRequest
@@ -53,8 +54,6 @@ ANSWER_POLL_INTERVAL_S = 0.1
 #: How often a call that waits for a JoinGroup or SyncGroup response checks for `wakeup()` (s): at first, and later, as many
 #: members may wait for long.
 WAKEUP_POLL_INTERVAL_S, WAKEUP_POLL_INTERVAL_MAX_S = 0.1, 0.5
-#: How long a call past its deadline may still take to connect (ms): with less, a call that does not wait would never connect.
-CONNECT_MS = 2000
 #: The error codes after which the member has to find its coordinator again.
 MOVED = frozenset({GroupCoordinatorNotAvailable.ERROR_CODE, NotCoordinatorForGroup.ERROR_CODE})
 #: The error codes, besides retriable ones, after which the member may join again.
@@ -207,7 +206,10 @@ class CoordinatorConnection:
         while True:
             left_ms = None if timeout_ms is None else max(0, round((deadline - self.handler.now()) * 1000))
             try:
-                return self._ask_for_coordinator(left_ms)
+                found = self._ask_for_coordinator(left_ms)
+                if left_ms is not None:  # callers ask for its versions
+                    found.connect_within(min(self.left_ms(deadline), self.cluster.socket_timeout_ms))
+                return found
             except (ClientClosedError, UnsupportedVersion):
                 raise
             except KafkaException as error:
@@ -217,7 +219,7 @@ class CoordinatorConnection:
                 if self.listener is not None:
                     self.listener.on_event(FAILED, f"group {self.group_id}", 0.0, error)
             tries += 1
-            self.pause(tries)
+            self.pause(tries, None if timeout_ms is None else deadline)
 
     def _ask_for_coordinator(self, timeout_ms: int | None = None) -> Node:
         """Ask for the group's coordinator, unless another member of this client knows it; see `get_group_coordinator`."""
@@ -326,6 +328,10 @@ class CoordinatorConnection:
         self._acquired.append((broker, name))
         return name
 
+    def holds(self, broker: Node, name: str) -> bool:
+        """Return whether a channel is still this member's own."""
+        return (broker, name) in self._acquired
+
     def release(self) -> None:
         """Give this member's connection back to the pool: the answer has come."""
         acquired = self._pop()
@@ -395,6 +401,14 @@ class _SentRequest(NamedTuple):
     pending: InFlightRequest[Any]
 
 
+class _Opening(NamedTuple):
+    coordinator: Node
+    #: The name of the channel.
+    channel: str
+    #: Connects it; None if it is connected.
+    worker: Worker | None
+
+
 class PendingJoin:
     """The JoinGroup or SyncGroup request of a member whose answer is due: at most one at a time.
 
@@ -407,6 +421,8 @@ class PendingJoin:
         self._connection = connection
         #: The request whose answer is due; None for none.
         self.sent: _SentRequest | None = None
+        # The member's own connection while it is made, or throttled, before a request was sent on it.
+        self._opening: _Opening | None = None
         #: Returns whether a call that waits for the answer has to end at once; None: only its deadline ends it.
         self.interrupted: Callable[[], bool] | None = None
 
@@ -428,20 +444,58 @@ class PendingJoin:
         A member that stops ends the connection on which it waits for the others: that must not make it join again.
 
         :param timeout_ms: how long the answer may take
-        :param deadline: of the handler's clock (s), for connecting; there is always time enough for a slow login
+        :param deadline: of the handler's clock (s), for connecting, and for the end of throttling
+        :raises DeadlinePassed: the connection is not ready by then; the next call continues to make it
         :raises KafkaException: the request could not be sent, or the member is being closed
         """
         if self._connection.closing:
             raise ConsumerStoppedException(f"group {self._connection.group_id}: the member is being closed")
-        channel = self._connection.acquire(coordinator)
         try:
-            if deadline is not None:
-                coordinator.channel(channel).open(self._connection.left_ms(deadline, CONNECT_MS))
+            channel = self._ready(coordinator, deadline)
             pending = coordinator.send(request, channel, timeout_ms=timeout_ms, version=version)
+        except DeadlinePassed:
+            raise
         except BaseException:
+            self._opening = None
             self._connection.drop_connection()  # it may be on its way all the same
             raise
         self.sent = _SentRequest(coordinator, request, pending)
+
+    def _ready(self, coordinator: Node, deadline: float | None) -> str:
+        """Return the name of a channel that takes a request now; it has all of its time to connect, whatever the deadline is.
+
+        :raises DeadlinePassed: the deadline, or `interrupted`, came first
+        """
+        opening, connection = self._opening, self._connection
+        if opening is None or opening.coordinator is not coordinator or not connection.holds(*opening[:2]):
+            channel = connection.acquire(coordinator)
+            if deadline is None:
+                return channel
+            worker = None
+            if not coordinator.is_connected(channel):
+                name = f"pykafka.JoinConnection.{coordinator.address}"
+                worker = connection.handler.spawn(_connect, coordinator, channel, name=name)
+            opening = self._opening = _Opening(coordinator, channel, worker)
+        while (left := self._not_ready_for(opening)) > 0:
+            now = connection.handler.now()
+            interrupted = self.interrupted is not None and self.interrupted()
+            if interrupted or (deadline is not None and now >= deadline):
+                text = "the call ended before the connection was ready; the next one continues to wait for it"
+                raise DeadlinePassed(text, broker=coordinator.address)
+            left = min(left, WAKEUP_POLL_INTERVAL_S, math.inf if deadline is None else deadline - now)
+            if opening.worker is not None and opening.worker.is_alive():
+                opening.worker.join(left)
+            else:
+                connection.handler.sleep(left)
+        self._opening = None
+        coordinator.channel(opening.channel).open()  # or it raises why it is not connected
+        return opening.channel
+
+    def _not_ready_for(self, opening: _Opening) -> float:
+        """Return how long a connection is not ready for at least (s)."""
+        if opening.worker is not None and opening.worker.is_alive():
+            return WAKEUP_POLL_INTERVAL_S
+        return opening.coordinator.throttled_for(opening.channel)
 
     def answer(self, deadline: float | None) -> Any:
         """Wait for the answer and return it.
@@ -525,3 +579,11 @@ class PendingJoin:
             )
             return ""
         return str(response.member_id)
+
+
+def _connect(coordinator: Node, channel: str) -> None:
+    """Connect a channel, in a worker of its own; the caller that waits for it raises the channel's error."""
+    try:
+        coordinator.channel(channel).open()
+    except KafkaException as error:
+        log.debug("no connection for a JoinGroup or SyncGroup request: %s", error)

@@ -405,20 +405,26 @@ class Seeds:
 
 
 def call_metadata(
-    broker: Node, request: wire.MetadataRequest, timeout_ms: int | None, ceiling: int | None, handler: Handler
+    broker: Node,
+    request: wire.MetadataRequest,
+    timeout_ms: int | None,
+    ceiling: int | None,
+    handler: Handler,
+    strict: bool = False,
 ) -> wire.MetadataResponse:
     """Ask one broker; again in lower versions if it closes the connection, as some proxies do instead of refusing.
 
     :param timeout_ms: for all of it; None for the socket timeout
     :param ceiling: no version above this one
     :param handler: supplies the clock
+    :param strict: throttling does not put that time off
     """
     deadline = handler.now() + (broker.socket_timeout_ms if timeout_ms is None else timeout_ms) / 1000
     is_lowered = broker.metadata_hang_ups >= HANG_UPS
     if is_lowered:
         ceiling = min(broker.metadata_ceiling, broker.metadata_ceiling if ceiling is None else ceiling)
     try:
-        answer = broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling)
+        answer = broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling, strict=strict)
         broker.metadata_hang_ups = HANG_UPS if is_lowered else 0
         return answer
     except SocketDisconnectedError as error:
@@ -433,7 +439,7 @@ def call_metadata(
             continue
         broker.drop_channel("main")  # its pause after a failure is for brokers that are away
         try:
-            answer = broker.call(request, timeout_ms=left_ms, ceiling=lower)
+            answer = broker.call(request, timeout_ms=left_ms, ceiling=lower, strict=strict)
         except SocketDisconnectedError as error:
             if not _is_hang_up(broker, error):
                 raise

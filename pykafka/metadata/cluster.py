@@ -435,10 +435,10 @@ class BaseCluster(Reporting):
             if left_ms is not None:
                 each_ms = min(timeout_ms or broker.socket_timeout_ms, left_ms() or 1)
             if isinstance(request, wire.MetadataRequest):
-                answer = call_metadata(broker, request, each_ms, ceiling, self.handler)
+                answer = call_metadata(broker, request, each_ms, ceiling, self.handler, within_ms is not None)
                 self._cache.check(broker, answer)
                 return cast("R", answer)
-            return broker.call(request, timeout_ms=each_ms, ceiling=ceiling)
+            return broker.call(request, timeout_ms=each_ms, ceiling=ceiling, strict=within_ms is not None)
 
         with self._known_brokers.asking() if isinstance(request, wire.MetadataRequest) else nullcontext():
             candidates = self._known_brokers.candidates(self.seeds)

@@ -124,7 +124,8 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
         if not error.retriable or now() > deadline:
             raise cluster.internal_topics.explained(error, topic)
         failures += 1
-        cluster.handler.sleep(cluster.retry_backoff.seconds(failures))
+        pause = cluster.retry_backoff.seconds(failures)
+        cluster.handler.sleep(pause if timeout_ms is None else max(0.0, min(pause, deadline - now())))
 
 
 def _broker_at(cluster: Unsettled, id_: int, host: str, port: int) -> Node:

@@ -160,7 +160,8 @@ def negotiate(
 
     :param connection: connected; nothing was sent on it
     :param handler: supplies the clock
-    :param timeout_ms: for all connections up to the first answer; from then on for each
+    :param timeout_ms: for all connections up to the first answer, the time of the first connect included; from then on for
+        each
     :param client_id: name of this client for the broker's logs
     :param hang_ups: how many connections must show that the broker is 0.8.2; None if the client knows it to be newer
     :param first_versions: the versions of ApiVersions to begin with, by address; this adds to them
@@ -203,7 +204,7 @@ def _negotiate_versions(
     negotiation = VersionNegotiation(
         client_id, broker=connection.address, tls=connection.is_tls, hang_ups=hang_ups, version=began, identity=identity
     )
-    deadline = handler.now() + timeout_ms / 1000
+    deadline = handler.now() + min(timeout_ms, connection.setup_left_ms) / 1000
     until = _answer_due(handler, timeout_ms, deadline)
     cuts = 0
     while negotiation.result is None:

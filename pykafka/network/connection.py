@@ -107,6 +107,7 @@ class BrokerConnection:
     _setup: _Setup | None = None
     _made: Dialer | None = None
     _timeout: float = DEFAULT_TIMEOUT_S
+    _due: float = 0.0
     _stream: Stream | None = None
     _frames: FrameReader | None = None
     # The stream that is being closed.
@@ -283,6 +284,7 @@ class BrokerConnection:
         """
         self.disconnect()
         self._timeout = timeout / 1000
+        self._due = self._handler.now() + self._timeout
         failed: list[Attempt] = []
         for attempt in range(1, max(attempts, 1) + 1):
             try:
@@ -305,6 +307,11 @@ class BrokerConnection:
     def timeout_ms(self) -> int:
         """How long the last `connect` might take, and calls may take since then (ms)."""
         return round(self._timeout * 1000)
+
+    @property
+    def setup_left_ms(self) -> int:
+        """How much of the time of the last `connect` is left for what belongs to it, such as the broker's versions (ms)."""
+        return max(1, round((self._due - self._handler.now()) * 1000))
 
     def disconnect(self) -> None:
         """End the connection and wake whoever reads or writes; nothing happens if there is none."""

@@ -283,12 +283,17 @@ class InFlightRequest(RequestState, Generic[R]):
             self.log.answered(frame, response)
         return cast("R", response)
 
-    def get_when_due(self) -> R:
-        """Wait for the answer until it is overdue, or its caller gives up; throttling puts both off. Errors: see `get`."""
+    def get_when_due(self, until: float | None = None) -> R:
+        """Wait for the answer until it is overdue, or its caller gives up; throttling puts both off. Errors: see `get`.
+
+        :param until: when the caller gives up whatever throttling says (on the handler's clock, s)
+        """
+        limit = math.inf if until is None else until
         while not self.done:
             deadline = self.deadline
-            left = None if deadline == math.inf else max(deadline - self.early - self._handler.now(), 0.0)
-            if not self.wait(left) and deadline == self.deadline:
+            due = min(deadline - self.early, limit)
+            left = None if due == math.inf else max(due - self._handler.now(), 0.0)
+            if not self.wait(left) and (deadline == self.deadline or self._handler.now() >= limit):
                 raise ResponseTimeoutError("no answer in time; the broker may be overloaded, or the timeout too short")
         return self.get()
 

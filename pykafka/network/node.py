@@ -395,6 +395,7 @@ class Node:
         patient: bool = True,
         keep: bool = False,
         connection: RequestHandler | None = None,
+        until: float | None = None,
     ) -> InFlightRequest[R]:
         """Send a request and return at once; answers of one channel come in the order of its requests.
 
@@ -402,8 +403,8 @@ class Node:
 
         :param request: a wire message
         :param channel: the role whose connection to use
-        :param timeout_ms: deadline for the answer, and for connecting if that is needed; by default the socket timeout
-            of the channel
+        :param timeout_ms: for the answer; if it is not above the socket timeout of the channel, which is the default, also
+            for connecting, if that is needed, and both together
         :param version: of the API; by default the highest that both sides speak
         :param ceiling: no version above this one
         :param has_response: False for a request that the broker does not answer (Produce with acks=0)
@@ -412,17 +413,22 @@ class Node:
         :param keep: where `timeout_ms` is below the socket timeout of the channel, only the caller of `get_when_due` gives up
             by then: the connection, which others use too, stands until the socket timeout; by default it ends
         :param connection: that of the channel, if the caller has opened it just now
+        :param until: when the caller gives up (on the handler's clock, s): it waits no longer for the end of throttling. By
+            default `latest`
         :raises ThrottledError: the broker throttles this client, and the caller is not patient
         :raises UnsupportedVersion: the broker lacks the API
         :raises SocketDisconnectedError: the broker cannot be reached
         """
         usual_ms = self._offsets_channel_socket_timeout_ms if channel == "offsets" else self._socket_timeout_ms
-        connect_ms = timeout_ms if timeout_ms is not None and timeout_ms < usual_ms else None
+        bounds_all = timeout_ms is not None and timeout_ms <= usual_ms
         timeout_ms = usual_ms if timeout_ms is None else timeout_ms
+        due = self._handler.now() + timeout_ms / 1000
         before = self.versions.found
         for _ in range(2):
             if connection is None:
-                connection = self._channels.get(channel).open(connect_ms)
+                connection = self._channels.get(channel).open(timeout_ms if bounds_all else None)
+                if bounds_all:
+                    timeout_ms = self._left_ms(due)
             if version is None:
                 chosen = self.versions.choose(type(request), ceiling)
             else:
@@ -434,7 +440,7 @@ class Node:
                 sent.early = (usual_ms - timeout_ms) / 1000
             if requestlog.log.isEnabledFor(logging.DEBUG):
                 self._log(sent, channel)
-            connection.send(sent, timeout_ms / 1000, has_response, latest, patient)
+            connection.send(sent, timeout_ms / 1000, has_response, latest, patient, until)
             if not sent.unsent:
                 break
             connection = None  # it ended since it was used last, by an idle timeout at either end: that is no error
@@ -458,49 +464,62 @@ class Node:
         ceiling: int | None = None,
         reads: bool = False,
         once: bool = False,
+        strict: bool = False,
     ) -> R:
         """Send a request and wait for its answer; parameters and errors: see `send`.
 
         A connection that turns out to have been closed while it was idle is replaced once.
 
-        :param timeout_ms: where it is below the socket timeout of the channel, only this call gives up by then, and the
-            connection stands
+        :param timeout_ms: for all of it: a connection, the answer, and a second try; by default connection and answer have
+            the socket timeout of the channel each. If it is below that, only this call gives up by then, and the connection
+            stands
+        :param strict: throttling does not put that time off
         :param reads: read the answer in this worker where no other one reads: for a channel that is used by calls alone, and
             often
         :param once: never send it twice: the caller has to know of each attempt that got no answer
         :raises ResponseTimeoutError: no answer in time
         """
         was_up = self._channels.is_up(channel) and not once
+        until = None if timeout_ms is None else self._handler.now() + timeout_ms / 1000
         try:
-            return self._call_once(request, channel, timeout_ms, version, ceiling, reads)
+            return self._call_once(request, channel, until, version, ceiling, reads, strict)
         except ResponseTimeoutError:
             raise
         except SocketDisconnectedError:
             if not was_up or self._channels.ended is not None:
                 raise
-            return self._call_once(request, channel, timeout_ms, version, ceiling, reads)
+            return self._call_once(request, channel, until, version, ceiling, reads, strict)
         except KafkaException as error:
             raise error.with_context(broker=self.address, api=type(request).__name__) from None
+
+    def _left_ms(self, until: float) -> int:
+        return max(1, round((until - self._handler.now()) * 1000))
 
     def _call_once(
         self,
         request: Request[R],
         channel: str,
-        timeout_ms: int | None,
+        until: float | None,
         version: int | None,
         ceiling: int | None,
         reads: bool,
+        strict: bool,
     ) -> R:
         requests = self.channel(channel).requests if reads else None
         helps = requests is not None and requests.help_read(lasting=True)
+        now = self._handler.now
+        timeout_ms = None if until is None else self._left_ms(until)
+        until = until if strict else None
         try:
-            pending = self.send(request, channel, timeout_ms=timeout_ms, version=version, ceiling=ceiling, keep=True)
+            pending = self.send(
+                request, channel, timeout_ms=timeout_ms, version=version, ceiling=ceiling, keep=True, until=until
+            )
             if helps and requests is not None:
-                requests.read_until(lambda: pending.is_over)
+                requests.read_until(lambda: pending.is_over or (until is not None and now() >= until))
         finally:
             if helps and requests is not None:
                 requests.leave()
-        return pending.get_when_due()
+        return pending.get_when_due(until)
 
     def shared(self, key: Any, make: Callable[[], S]) -> S:
         """Return this broker's worker for a key, making it if there is none; `close()` stops it.

@@ -6,7 +6,7 @@ from pykafka.network.turns cimport WriteTurn
 
 
 @cython.locals(requests=InFlightRequests, at=double, deadline=double)
-cdef _send(owner, RequestState request, double timeout, bint has_response, double latest, bint patient)
+cdef _send(owner, RequestState request, double timeout, bint has_response, double latest, bint patient, double until)
 
 
 @cython.locals(requests=InFlightRequests, writing=WriteTurn, at=double, writes=bint)

@@ -183,18 +183,21 @@ class RequestHandler:
         has_response: bool = True,
         latest: float | None = None,
         patient: bool = True,
+        until: float | None = None,
     ) -> InFlightRequest[R]:
         """Send a request and return it; parameters: see `request`.
 
         :param timeout: until the caller gives up (s); the connection waits for the answer `request.early` longer
+        :param until: when the caller waits no longer for the end of throttling (on the handler's clock, s); by default `latest`
         """
-        return _send(self, request, timeout, has_response, math.inf if latest is None else latest, patient)
+        latest = math.inf if latest is None else latest
+        return _send(self, request, timeout, has_response, latest, patient, latest if until is None else until)
 
-    def _await_throttle(self, latest: float, patient: bool) -> None:
+    def _await_throttle(self, until: float, patient: bool) -> None:
         """Wait until the peer's throttling is over, so that it reads from this connection again.
 
         :raises ThrottledError: the caller is not patient
-        :raises ResponseTimeoutError: the throttling lasts longer than until `latest`
+        :raises ResponseTimeoutError: the throttling lasts longer than until `until`
         :raises KafkaException: the connection has ended meanwhile
         """
         connection, requests, ending = self.shared
@@ -203,7 +206,7 @@ class RequestHandler:
             text = requests.about_throttling(self.handler.now())
             if not patient:
                 raise ThrottledError(f"{text}; the request waits", broker=connection.address)
-            if self.handler.now() + left > latest:
+            if self.handler.now() + left > until:
                 raise ResponseTimeoutError(f"{text}; the request was not sent", broker=connection.address)
             ending.wait(min(left, DEADLINE_POLL_INTERVAL_S))
 
@@ -278,6 +281,7 @@ def _send(
     has_response: bool,
     latest: float,
     patient: bool,
+    until: float,
 ) -> InFlightRequest[R]:
     """Send a request and return it. As `RequestHandler.send`."""
     requests, now = owner.shared.requests, owner.handler.now
@@ -294,7 +298,7 @@ def _send(
     while True:
         try:
             if requests.throttled_until:
-                owner._await_throttle(latest, patient)
+                owner._await_throttle(until, patient)
             at = now()
             renewal = owner._reauthentication
             if renewal is not None and at >= renewal.due:

@@ -313,10 +313,13 @@ def _leaves(batch: Any) -> list[Any]:
     return [leaf for part in batch.parts for leaf in _leaves(part)]
 
 
-def unknown_outcome(batch: ProducerBatch, error: KafkaException) -> DeliveryUnknownError | None:
-    """Return the error of a batch with sequence numbers that the broker may have, in spite of `error`; else None."""
+def unknown_outcome(batch: ProducerBatch, error: KafkaException, plain: bool = False) -> DeliveryUnknownError | None:
+    """Return the error of a batch that the broker may have, in spite of `error`; else None.
+
+    :param plain: also of a batch without sequence numbers: `error` does not say so
+    """
     in_flight = batch.in_flight
-    if in_flight is None or not in_flight.numbered or not (in_flight.outcome_unknown or in_flight.on_wire):
+    if in_flight is None or not (plain or in_flight.numbered) or not (in_flight.outcome_unknown or in_flight.on_wire):
         return None
     unknown = DeliveryUnknownError(
         f"given up, though the broker may have it: {error}", topic=batch.topic, partition=batch.partition_id

@@ -348,7 +348,7 @@ class ProducerEngine(ProducerCore):
                 batch.parts = None  # a sender that is about to split it comes too late
                 self.undelivered += batch.count
                 reason = batch.last_error or error
-                self.completion.complete(batch, unknown_outcome(batch, reason) or reason)
+                self.completion.complete(batch, unknown_outcome(batch, reason, plain=True) or reason)
         self.routing = Routing(self)
         self.accumulator.queues = []
         self.accumulator.topics = {}

@@ -155,6 +155,12 @@ class LeaderRequests:
         """Whether the next request must wait for a response."""
         return len(self.awaiting) >= MAX_IN_FLIGHT
 
+    @property
+    def must_ask(self) -> bool:
+        """Whether the next request may have to wait for a producer id first."""
+        ids = self._core.producer_ids
+        return self.numbered and not ids.denied and ids.found is None
+
     # -- what may go -------------------------------------------------------------------------------------------------
 
     def must_wait(self, queue: PartitionQueue) -> bool:

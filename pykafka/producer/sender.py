@@ -275,9 +275,15 @@ class Sender:
             self._core.worker_failed(error)
 
     def deliver(self, done: Callable[[], bool]) -> None:
-        """Send ready batches, and read responses until `done()`, in the caller's worker unless another worker reads."""
+        """Send ready batches, and read responses until `done()`, in the caller's worker unless another worker reads.
+
+        The sender's own worker does what may wait for longer than the caller: it connects, and asks for a producer id.
+        """
         requests = self._requests.channel.requests
-        if requests is None or not requests.help_read():
+        if requests is None or not self._may_send or self._requests.must_ask:
+            self.wake.set()
+            return
+        if not requests.help_read():
             self.send_now()
             return
         try:

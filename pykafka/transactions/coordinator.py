@@ -433,7 +433,7 @@ class Coordinator:
                 timeout_ms = min(left_ms, self._cluster.socket_timeout_ms)
                 with self._track_answer(tracked_api):
                     response = broker.call(
-                        request, CHANNEL, timeout_ms=timeout_ms, ceiling=ceiling, reads=True, once=True
+                        request, CHANNEL, timeout_ms=timeout_ms, ceiling=ceiling, reads=True, once=True, strict=True
                     )
                     error = error_of(response)
                     if error is not None:

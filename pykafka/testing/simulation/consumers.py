@@ -202,7 +202,6 @@ class Member(Reading):
         **options: Any,
     ) -> None:
         super().__init__(world, name, topic, committed)
-        self.poll_ms += world.socket_ms  # a commit may take that longer
         self.group = group
         self.restarts = restarts
         self.deaths = deaths
@@ -266,7 +265,7 @@ class Member(Reading):
             return
         history = self.world.history
         places = tuple(Place(key.topic, key.partition, offset) for key, offset in sorted(self.positions.items()))
-        begun = history.invoke(self.name, Commit(self.group, places), CALL_MS + self.world.socket_ms)
+        begun = history.invoke(self.name, Commit(self.group, places), CALL_MS)
         try:
             consumer.commit({TopicPartition(*place[:2]): place.offset for place in places}, timeout=CALL_MS / 1000)
         except KafkaException as error:

@@ -56,6 +56,9 @@ class Coordinator:
 
     id, address = 1, "a:9092"
 
+    def connect_within(self, timeout_ms: int) -> None:
+        """It is connected."""
+
     def __init__(self) -> None:
         self.clock = 100.0
         self.keeps_groups = True
