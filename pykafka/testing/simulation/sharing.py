@@ -178,7 +178,7 @@ class Sharing(Reading):
         self._values.update(zip(places, values, strict=True))
         since_s = begun_s + (consumer.lock_timeout_ms or 0) / 1000
         asked_ms = tuple(begun.time_ms + round((record._held().expires_at - since_s) * 1000) for record in records)
-        history.ok(begun, Acquire(self.group, places, values, asked_ms))
+        history.ok(begun, Acquire(self.group, places, values, asked_ms, consumer.lock_timeout_ms))
         if keeps is not None:
             keeps += records
         else:
