@@ -1,8 +1,9 @@
 """Formatted log directories of KRaft nodes, without a JVM for each node.
 
-Kafka's formatter writes two files. `meta.properties` has the ids of cluster and node. A checkpoint, which is in another place from 4.4
-on, has the first records of the metadata: the levels of the release's features, and the users of SCRAM. The checkpoint is the same
-for all nodes of a release with the same users. So the formatter runs once, and its checkpoint is kept beside the jars.
+Kafka's formatter writes two files. `meta.properties` has the ids of cluster and node. A checkpoint, which is in another place
+from 4.4 on, has the first records of the metadata: the levels of the release's features, and the users of SCRAM. The checkpoint
+is the same for all nodes of a release with the same users. So the formatter runs once, and its checkpoint is kept beside the
+jars.
 """
 
 from __future__ import annotations
