@@ -18,7 +18,7 @@ from pykafka import compiled
 from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import AsyncioHandler, GEventHandler, Handler, ThreadingHandler
 from tests.brokers import KafkaCluster, Sasl
-from tests.support import diagnosis, loops, virtual
+from tests.support import diagnosis, loops, shared, virtual
 from tests.support.features import KAFKA_VERSION, obstacle
 from tests.support.leftovers import Belongings, left_since
 from tests.support.protocols import GROUP_PROTOCOL, make_default
@@ -95,21 +95,21 @@ def kafka() -> Iterator[KafkaCluster]:
 @pytest.fixture(scope="session")
 def kafka3() -> Iterator[KafkaCluster]:
     """Yield three real brokers that the whole run shares; whoever stops one starts it again."""
-    with KafkaCluster(KAFKA_VERSION, brokers=3) as cluster:
+    with shared.shared("kafka3", KafkaCluster(KAFKA_VERSION, brokers=3)) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def secure() -> Iterator[KafkaCluster]:
     """Yield the one real broker with a TLS listener beside the plain one, which the whole run shares."""
-    with KafkaCluster(KAFKA_VERSION, tls=True) as cluster:
+    with shared.shared("secure", KafkaCluster(KAFKA_VERSION, tls=True)) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def secure_kafka() -> Iterator[KafkaCluster]:
     """Yield the one real broker with listeners for SASL, which the whole run shares: log in as `user` with `password`."""
-    with KafkaCluster(KAFKA_VERSION, sasl=Sasl()) as cluster:
+    with shared.shared("secure_kafka", KafkaCluster(KAFKA_VERSION, sasl=Sasl())) as cluster:
         yield cluster
 
 
@@ -159,6 +159,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=list(left_out))
     config.stash[LEFT_OUT] = Counter(left_out.values())
+    items[:] = shared.in_order(items)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -174,6 +175,15 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         loops.run(lambda: runtestprotocol(item, nextitem=nextitem), kind=kind)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """Close shared clusters behind the last test that takes them."""
+    try:
+        return (yield)
+    finally:
+        shared.close_after(item)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -204,6 +214,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     # what is left over ask for by the dozen, takes a hundredth of the time.
     gc.collect()
     gc.freeze()
+    shared.note_last(session.items)
     needed = any(item.get_closest_marker("kafka") or item.get_closest_marker("spark") for item in session.items)
     if needed and shutil.which("java") is None and not session.config.option.collectonly:
         pytest.exit("there is no `java` here: install a JDK 17 (`make test-fast` runs what needs none)", returncode=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import random
 import re
 import shutil
@@ -20,6 +19,7 @@ from tests.brokers import sasl as authentication
 from tests.brokers import settings
 from tests.brokers.archives import class_archive, recording
 from tests.brokers.certificates import Certificates, make_certificates
+from tests.brokers.formatting import new_id, template_of, write_log_directories
 from tests.brokers.jars import BrokerSetupError, classpath
 from tests.brokers.kerberos import BROKER_HOST, Kdc
 from tests.brokers.process import JavaProcess, wait_until
@@ -89,6 +89,7 @@ class KafkaCluster:
         self.zookeeper_hosts = ""
         self._keep = directory is not None
         self.directory = directory or Path()
+        self._log_directories: dict[int, list[Path]] = {}
         self._processes: dict[int, JavaProcess] = {}
         self._zookeeper: JavaProcess | None = None
         self._jars = Path()
@@ -318,7 +319,9 @@ class KafkaCluster:
                 own = settings.classic(self.release, number, self.directory, listeners, zookeeper_port)
             path = self.directory / f"broker-{number}.properties"
             given = self.config | dict(self.each.get(number, {}))
-            path.write_text(settings.properties(settings.common(count) | own | secure | given))
+            whole = settings.common(count) | own | secure | given
+            self._log_directories[number] = [Path(one) for one in str(whole["log.dirs"]).split(",")]
+            path.write_text(settings.properties(whole))
             self._processes[number] = self._process(f"broker-{number}", self.heap_mb, "kafka.Kafka", str(path))
         if self.release.kraft:
             self._format()
@@ -345,26 +348,24 @@ class KafkaCluster:
             authentication.store_users(self.sasl, self.zookeeper_hosts)
 
     def _format(self) -> None:
-        # In one JVM a node, all at once: each takes about a second.
-        # One in 64 begins with a hyphen: hence --cluster-id=, which takes such a one.
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        formatters = []
+        arguments = [] if self.sasl is None else authentication.format_arguments(self.sasl)
+        cluster_id = new_id()
+        template = template_of(self._jars, arguments, lambda: self._run_formatter(cluster_id, arguments))
         for number in self.broker_ids:
-            path = str(self.directory / f"broker-{number}.properties")
-            arguments = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "--config", path]
-            if self.sasl is not None:
-                arguments += authentication.format_arguments(self.sasl)
-            formatters.append(self._process(f"format-{number}", 128, *arguments))
-            formatters[-1].start()
+            write_log_directories(self._log_directories[number], template, cluster_id, number)
+
+    def _run_formatter(self, cluster_id: str, arguments: list[str]) -> Path:
+        number = self.broker_ids[0]
+        path = str(self.directory / f"broker-{number}.properties")
+        fixed = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "--config", path]
+        formatter = self._process(f"format-{number}", 128, *fixed, *arguments)
+        formatter.start()
         try:
-            for formatter in formatters:
-                if formatter.wait(START_TIMEOUT_S):
-                    raise BrokerSetupError(
-                        f"Kafka cannot format its log directory; its last words:\n{formatter.tail()}"
-                    )
+            if formatter.wait(START_TIMEOUT_S):
+                raise BrokerSetupError(f"Kafka cannot format its log directory; its last words:\n{formatter.tail()}")
         finally:
-            for formatter in formatters:
-                formatter.kill()
+            formatter.kill()
+        return self._log_directories[number][0]
 
     def _options(self, name: str) -> list[str]:
         return [

@@ -129,7 +129,7 @@ class Runner:
     def _pytest(self, block: Block) -> None:
         source = "\n".join([*self.imports, self._source(block)])
         # Not by descriptors: a JVM of Spark that ends behind pytest holds ours, which are read to their end.
-        options = ["-q", "--rootdir=/", "--capture=sys", "-p", "no:cacheprovider"]
+        options = ["-q", "--rootdir=/", "--capture=sys", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
         self._process(block, source, sys.executable, "-m", "pytest", *options)
 
     def _process(self, block: Block, source: str, *command: str) -> None:

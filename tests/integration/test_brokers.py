@@ -17,6 +17,7 @@ import pytest
 
 from tests.brokers import BrokerSetupError, KafkaCluster, jars, make_certificates, maven_jar, release
 from tests.brokers.cluster import free_ports, known_brokers
+from tests.brokers.formatting import template_of, write_log_directories
 from tests.brokers.process import JavaProcess, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -184,6 +185,34 @@ def test_certificates(tmp_path: Path) -> None:
                 continue
     assert not pending
     assert one.getpeercert()
+
+
+def test_the_formatter_runs_once_for_all_nodes_with_the_same_users(tmp_path: Path) -> None:
+    runs: list[Path] = []
+
+    def formatted() -> Path:
+        made = tmp_path / f"made-{len(runs)}"
+        (made / "metadata").mkdir(parents=True)
+        (made / "metadata" / "first.checkpoint").write_bytes(b"levels")
+        (made / "meta.properties").write_text("node.id=1\n")
+        runs.append(made)
+        return made
+
+    for arguments in ((), ("--add-scram", "alice"), ()):
+        template = template_of(tmp_path / "kafka-4.3.1", arguments, formatted)
+    assert len(runs) == 2
+    ids: set[str] = set()
+    for node in (1, 2):
+        directories = [tmp_path / f"data-{node}-{number}" for number in (1, 2)]
+        write_log_directories(directories, template, "a-cluster", node)
+        assert (directories[0] / "metadata" / "first.checkpoint").read_bytes() == b"levels"
+        assert not (directories[1] / "metadata").exists()
+        for directory in directories:
+            lines = (directory / "meta.properties").read_text().splitlines()
+            properties = dict(line.split("=") for line in lines)
+            ids.add(properties.pop("directory.id"))
+            assert properties == {"version": "1", "cluster.id": "a-cluster", "node.id": str(node)}
+    assert len(ids) == 4
 
 
 def test_free_ports_can_be_bound() -> None:

@@ -19,7 +19,7 @@ def unique(kind: str) -> str:
     return f"{kind}-{uuid.uuid4().hex[:10]}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def guarded() -> Iterator[KafkaCluster]:
     """Yield a broker with an authorizer, two log directories, and without the check of transactions that KIP-890 brought."""
     config = {
@@ -31,7 +31,7 @@ def guarded() -> Iterator[KafkaCluster]:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def roomy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """Yield two brokers with two directories each, which tests may pause."""
     base = tmp_path_factory.mktemp("disks")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tools.matrix import run_parts, sum_up
-from tools.parts import KERBEROS, MATRIX, NEWEST, PARTS, QUICK, SAME, TEST, Part
+from tools.parts import KERBEROS, MATRIX, NEVERTHELESS, NEWEST, PARTS, QUICK, SAME, TEST, Part, uncompiled
 from tools.running import LIMITS, Limits, Outcome, Runner, closing
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -354,6 +354,25 @@ def test_what_is_left_out_with_the_uncompiled_sources_is_there_and_in_the_matrix
     left_out = [path for path in quick if not runs(TEST["pure"], path)]
     assert left_out
     assert [path for path in left_out if not {path, *map(str, Path(path).parents)} & set(SAME)] == []
+
+
+def test_rooms_without_compiled_modules_run_once(tmp_path: Path) -> None:
+    for name in ("tests/unit/plain", "tests/unit/fast/inner", "tests/embedded/plain", "tests/embedded/transactions"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "test_it.py").touch()
+    (tmp_path / "tests/unit/test_fast.py").touch()
+    (tmp_path / "pykafka/plain").mkdir(parents=True)
+    (tmp_path / "pykafka/fast").mkdir()
+    (tmp_path / "pykafka/fast/module.pxd").touch()
+    assert uncompiled(tmp_path) == ["tests/unit/plain", "tests/embedded/plain"]
+    # and of this checkout each room with a compiled module has tests that run with the sources
+    pure = [str(path.relative_to(ROOT)) for top in QUICK for path in (ROOT / top).rglob("test_*.py")]
+    tested = {Path(path).parts[2] for path in pure if runs(TEST["pure"], path)}
+    rooms = {path.relative_to(ROOT / "pykafka").parts[0] for path in (ROOT / "pykafka").rglob("*/*.pxd")}
+    assert rooms - tested == {"aio", "utils"}
+    for path in ("tests/embedded/test_aio_steps.py", "tests/unit/test_partitioners.py"):
+        assert runs(TEST["pure"], path)
+    assert all((ROOT / path).is_dir() for path in NEVERTHELESS)
 
 
 def test_every_case_that_make_test_leaves_out_is_in_the_matrix() -> None:
