@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pykafka.testing.checks.administration import check_administration
 from pykafka.testing.checks.anomaly import Anomaly, Kind
 from pykafka.testing.checks.ends import check_ends
 from pykafka.testing.checks.facts import Facts
@@ -38,6 +39,7 @@ class Checker:
             *check_order(facts),
             *check_groups(facts),
             *check_sharing(facts),
+            *check_administration(facts),
             *check_ends(facts, self.slack_ms),
         ]
         return sorted(anomalies, key=lambda one: (one.operations[-1].number, one.kind.value, one.sentence))

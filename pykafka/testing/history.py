@@ -257,6 +257,47 @@ class Call(Action):
     what: str
 
 
+class State(NamedTuple):
+    """What a subject of administration is like: a topic's number of partitions, a setting, an offset of a group.
+
+    :param value: "absent" if there is none, by custom
+    """
+
+    subject: str
+    value: str
+
+
+#: The value of a `State` that is not known any more.
+ANY = "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Action):
+    """A change by administration. As a note: what something is like at the beginning.
+
+    :param what: the call
+    :param states: what it makes of its subjects
+    """
+
+    name = "change"
+    what: str
+    states: tuple[State, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Observe(Action):
+    """An answer that shows subjects of administration.
+
+    :param what: the call
+    :param age_ms: how old the answer may be (ms)
+    """
+
+    name = "observe"
+    what: str
+    states: tuple[State, ...] = ()
+    age_ms: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class BufferedBytes(Action):
     """How many bytes something holds, and how many it may."""

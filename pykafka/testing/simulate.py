@@ -18,6 +18,7 @@ from pykafka.handlers.base import Handler, Worker
 from pykafka.testing.checker import Anomaly, Checker
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Drained, Fault, History, Left, OpenTopic, Operation
+from pykafka.testing.simulation.administering import Administering, Subjects, draw_faults
 from pykafka.testing.simulation.consumers import HEARTBEAT_MS, SESSION_MS, Handling, Member, Reading
 from pykafka.testing.simulation.plan import Injector, PlannedFault, Targets, draw
 from pykafka.testing.simulation.producers import Producing, Transacting
@@ -34,12 +35,17 @@ LIVE_MS = 60_000
 REST_MS = 5_000
 #: How long programs may take to end (ms).
 END_MS = 120_000
+#: How old the metadata of an isolated broker may be (ms).
+STALE_MS = 120_000
 #: From so many seeds on, each of `sometimes.THINGS` has to have happened.
 ENOUGH_SEEDS = 200
 #: The most lines of a timeline.
 _LINES = 80
 _LOOK_S = 0.1
 ORDERS, SOURCE, TARGET, LOSSY = "orders", "source", "target", "lossy"
+TRIMMED, REMADE = "trimmed", "remade"
+#: Topics that lose what was acknowledged.
+LOSING = (LOSSY, REMADE)
 
 
 @dataclass
@@ -94,10 +100,18 @@ class Simulation:
         self.release = chance.choice(("4.4", "4.4", "4.4", "3.9", "2.8"))
         self.transactions = chance.randint(1, 2)
         self._choices = chance.random()
+        administration = Random(f"administration {self.seed}")
+        self.administers = administration.random() < 0.2
+        if self.administers:
+            self.topics |= {TRIMMED: 1, REMADE: 1}
         if self.plan is None:
             coordinated = [("group", "readers"), ("group", "handlers"), ("transaction", "t1"), ("transaction", "x1")]
-            targets = Targets(range(1, self.brokers + 1), self.topics, [LOSSY] if self.loses else [], coordinated)
-            self.plan = draw(chance, targets, chance.choice((0, 2, 4, 8, 12, 20)), self.lasts_ms)
+            there = {topic: count for topic, count in self.topics.items() if topic != REMADE}
+            targets = Targets(range(1, self.brokers + 1), there, [LOSSY] if self.loses else [], coordinated)
+            plan = draw(chance, targets, chance.choice((0, 2, 4, 8, 12, 20)), self.lasts_ms)
+            if self.administers:
+                plan += draw_faults(administration, administration.choice((0, 2, 5)), self.lasts_ms)
+            self.plan = sorted(plan, key=lambda fault: fault.at_ms)
 
     def run(self) -> Result:
         """Run it in virtual time."""
@@ -126,13 +140,15 @@ class Simulation:
                     state.features.set("transaction.version", 1)
             for topic, partitions in self.topics.items():
                 cluster.create_topic(topic, partitions, min(3, self.brokers))
-                history.note("simulation", OpenTopic(topic, may_lose=topic == LOSSY))
+                history.note("simulation", OpenTopic(topic, may_lose=topic in LOSING))
             cluster.set_group_settings(
                 min_session_timeout_ms=SESSION_MS,
                 consumer_session_timeout_ms=SESSION_MS,
                 consumer_heartbeat_interval_ms=HEARTBEAT_MS,
             )
             world = World(self.seed, handler, cluster, history, network)
+            world.is_live = self.is_live
+            world.stale_ms = STALE_MS if any(fault.name == "isolate" for fault in self.plan or ()) else 0
             _Run(self, world).run()
         return world.errors
 
@@ -172,7 +188,26 @@ class Simulation:
         if self.loses:
             writers.append(Producing(world, "p3", LOSSY, 20, lasts_ms))
             readers.append(Reading(world, "c3", LOSSY, committed=False))
+        if self.administers:
+            self._administer(world, writers, readers)
         return writers, readers
+
+    def _administer(self, world: World, writers: list[Any], readers: list[Any]) -> None:
+        """Add the program that administers, and those that use its topics."""
+        chance, lasts_ms = Random(f"administers {self.seed}"), self.lasts_ms
+        subjects = Subjects(ORDERS, TRIMMED, REMADE, ("readers", "handlers"), ("t1", "x1"))
+        writers += [
+            Administering(world, "a1", chance.randint(5, 40), lasts_ms, min(3, self.brokers), subjects),
+            Producing(world, "p4", TRIMMED, chance.randint(5, 30), lasts_ms),
+            Producing(world, "p5", REMADE, chance.randint(5, 30), lasts_ms),
+        ]
+        seeks = chance.choice((0.0, 0.05))
+        readers += [
+            chance.choice(
+                (Reading(world, "c4", TRIMMED, False, seeks), Member(world, "m4", TRIMMED, "trimmers", False))
+            ),
+            chance.choice((Reading(world, "c5", REMADE, False), Member(world, "m5", REMADE, "remakers", False))),
+        ]
 
 
 class _Run:
@@ -229,8 +264,8 @@ class _Run:
     def _is_drained(self, reader: Any) -> bool:
         world = self._world
         if isinstance(reader, (Handling, Transforming)):
-            return world.acknowledged[reader.source] <= world.handled
-        return reader.topic == LOSSY or world.acknowledged[reader.topic] <= world.seen[reader.reader]
+            return world.expected(reader.source) <= world.handled
+        return reader.topic in LOSING or world.expected(reader.topic) <= world.seen[reader.reader]
 
 
 def shrink(result: Result, runs: int = 100) -> Result:

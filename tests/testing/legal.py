@@ -15,6 +15,7 @@ from pykafka.testing.history import (
     Poll,
     Send,
 )
+from tests.testing import administered
 from tests.testing.planted import Write, committed
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story
 
@@ -326,4 +327,5 @@ LEGAL: list[tuple[str, Write]] = [
     ("", dead_letters),
     ("", shared),
     ("", in_time),
+    *administered.LEGAL,
 ]

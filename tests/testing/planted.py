@@ -14,6 +14,7 @@ from pykafka.testing.history import (
     Place,
     Send,
 )
+from tests.testing import administered
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story
 
 Write = Callable[[Story], object]
@@ -387,4 +388,5 @@ PLANTED: list[tuple[str, Write]] = [
     ("no-end", no_end),
     ("leftover", leftover),
     ("too-many-bytes", too_many_bytes),
+    *administered.PLANTED,
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found
 from pykafka.testing.checks.facts import Facts
-from pykafka.testing.history import BufferedBytes, Call, Crash, Left, Operation
+from pykafka.testing.history import BufferedBytes, Call, Change, Crash, Left, Observe, Operation
 
 
 def check_ends(facts: Facts, slack_ms: int) -> Iterator[Anomaly]:
@@ -29,7 +29,7 @@ def check_ends(facts: Facts, slack_ms: int) -> Iterator[Anomaly]:
 
 
 def _end(facts: Facts, begun: Operation, deadline_ms: int, crashed: int, slack_ms: int) -> Iterator[Anomaly]:
-    what = begun.action.what if isinstance(begun.action, Call) else begun.action.name
+    what = begun.action.what if isinstance(begun.action, (Call, Change, Observe)) else begun.action.name
     ended = facts.ended.get(begun.number)
     if ended is None and crashed < begun.number:
         yield found(Kind.NO_END, f"{what} of {begun.process} has not ended", begun)

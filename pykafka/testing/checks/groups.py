@@ -217,6 +217,8 @@ class _Groups:
             sentence = f"{what}, but the record at {beyond} was not handed out to it"
             yield found(Kind.COMMIT_BEYOND, sentence, operation)
         before = member.committed.get(key)
+        if self._facts.may_lose(key.topic):
+            return  # it may have been made anew
         if before is not None and (offset := _offset_of(before, key)) > place.offset:
             sentence = f"{what} after {offset}, without a seek or a rebalance"
             yield found(Kind.COMMIT_WENT_BACK, sentence, before, operation)
@@ -234,7 +236,7 @@ class _Groups:
     def _take_committed(self, operation: Operation, action: Committed) -> Iterator[Anomaly]:
         for place in action.offsets:
             possible = self._possible[action.group, TopicPartition(*place[:2])]
-            known = any(end is not None for _, end in possible.of.values())
+            known = any(end is not None for _, end in possible.of.values()) and not self._facts.may_lose(place.topic)
             if known and possible.changed < operation.call and place.offset not in possible.of:
                 shown = [end or begun for begun, end in possible.of.values()]
                 offsets = " or ".join(map(str, sorted(possible.of)))

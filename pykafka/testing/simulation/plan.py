@@ -271,3 +271,4 @@ class Injector:
             self._world.network.heal()
         self._world.cluster.heal()
         self._world.history.note("faults", Fault("all is well from now on"))
+        self._world.well.set()
