@@ -10,6 +10,7 @@ from pykafka.testing.checks.ends import check_ends
 from pykafka.testing.checks.facts import Facts
 from pykafka.testing.checks.groups import check_groups
 from pykafka.testing.checks.order import check_order
+from pykafka.testing.checks.ownership import check_ownership
 from pykafka.testing.checks.records import check_records
 from pykafka.testing.checks.sharing import check_sharing
 from pykafka.testing.history import Operation
@@ -40,6 +41,7 @@ class Checker:
             *check_groups(facts),
             *check_sharing(facts),
             *check_administration(facts),
+            *check_ownership(facts),
             *check_ends(facts, self.slack_ms),
         ]
         return sorted(anomalies, key=lambda one: (one.operations[-1].number, one.kind.value, one.sentence))

@@ -195,6 +195,22 @@ class Revoked(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class Owner(Action):
+    """ZooKeeper has a member as the owner of a partition, or no more.
+
+    :param owner: its process
+    :param forced: its session was ended for no reason, so it cannot know that yet
+    """
+
+    name = "owner"
+    group: str
+    partition: TopicPartition
+    owner: str
+    is_owner: bool
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class BeginTransaction(Action):
     """A producer begins a transaction: what its process sends from now on is part of it."""
 

@@ -15,9 +15,11 @@ from time import process_time
 from typing import Any
 
 from pykafka.handlers.base import Handler, Worker
+from pykafka.network.api_versions import forget_hints
 from pykafka.testing.checker import Anomaly, Checker
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Drained, Fault, History, Left, OpenTopic, Operation
+from pykafka.testing.simulation import zookeeping
 from pykafka.testing.simulation.administering import Administering, Subjects, draw_faults
 from pykafka.testing.simulation.consumers import HEARTBEAT_MS, SESSION_MS, Handling, Member, Reading
 from pykafka.testing.simulation.plan import Injector, PlannedFault, Targets, draw
@@ -96,12 +98,18 @@ class Simulation:
             self.topics |= dict.fromkeys((SOURCE, TARGET), chance.randint(1, 2))
         if self.loses:
             self.topics[LOSSY] = 1
+        zookeeping_chance = Random(f"zookeeper {self.seed}")
+        self.keeps = zookeeping_chance.random() < 0.1
         self.preemption = chance.choice((0.0, 0.0, 0.1))
         self.release = chance.choice(("4.4", "4.4", "4.4", "3.9", "2.8"))
         self.transactions = chance.randint(1, 2)
         self._choices = chance.random()
         administration = Random(f"administration {self.seed}")
         self.administers = administration.random() < 0.2
+        if self.keeps:
+            self.release = zookeeping_chance.choice(zookeeping.RELEASES)
+            self.handles = self.loses = self.administers = False
+            self.topics = {ORDERS: self.topics[ORDERS]}
         if self.administers:
             self.topics |= {TRIMMED: 1, REMADE: 1}
         if self.plan is None:
@@ -111,11 +119,15 @@ class Simulation:
             plan = draw(chance, targets, chance.choice((0, 2, 4, 8, 12, 20)), self.lasts_ms)
             if self.administers:
                 plan += draw_faults(administration, administration.choice((0, 2, 5)), self.lasts_ms)
+            if self.keeps:
+                count = zookeeping_chance.choice((0, 1, 2, 4, 8))
+                plan += zookeeping.draw_faults(zookeeping_chance, count, self.lasts_ms)
             self.plan = sorted(plan, key=lambda fault: fault.at_ms)
 
     def run(self) -> Result:
         """Run it in virtual time."""
         begun_s = process_time()
+        forget_hints()  # the history must not depend on the seeds before
         scheduler = Scheduler(self.seed, preemption=self.preemption)
         network = Network(scheduler)
         history = History(scheduler.now_ms)
@@ -149,7 +161,13 @@ class Simulation:
             world = World(self.seed, handler, cluster, history, network)
             world.is_live = self.is_live
             world.stale_ms = STALE_MS if any(fault.name == "isolate" for fault in self.plan or ()) else 0
+            if self.keeps:
+                if network is None:
+                    raise ValueError(f"seed {self.seed} needs ZooKeeper, which there is in virtual time alone")
+                zookeeper = zookeeping.keep(world, network)
             _Run(self, world).run()
+            if self.keeps:
+                zookeeper.close()
         return world.errors
 
     def _run_virtually(self, handler: Handler, history: History, network: Network) -> list[tuple[str, BaseException]]:
@@ -160,6 +178,8 @@ class Simulation:
     def programs(self, world: World) -> tuple[list[Any], list[Any]]:
         """Return the programs that write, and those that read."""
         chance, lasts_ms = Random(self._choices), self.lasts_ms
+        if self.keeps:
+            return zookeeping.programs(world, chance, ORDERS, lasts_ms)
         options = chance.choice(({}, {}, {"enable_idempotence": False}, {"acks": 1}))
         writers: list[Any] = [
             Producing(world, "p1", ORDERS, chance.randint(5, 40), lasts_ms, chance.choice((0.0, 0.8)), **options)
@@ -258,7 +278,7 @@ class _Run:
             if isinstance(reader, (Handling, Transforming)):
                 continue  # who reads their results has to see all
             results_of = (SOURCE,) if reader.topic == TARGET else ()
-            group = reader.group if isinstance(reader, Member) else ""
+            group = reader.group if isinstance(reader, (Member, zookeeping.BalancedMember)) else ""
             self._world.history.note(reader.name, Drained((reader.topic,), group, results_of=results_of))
 
     def _is_drained(self, reader: Any) -> bool:

@@ -15,7 +15,7 @@ from pykafka.testing.history import (
     Poll,
     Send,
 )
-from tests.testing import administered
+from tests.testing import administered, kept
 from tests.testing.planted import Write, committed
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story
 
@@ -328,4 +328,5 @@ LEGAL: list[tuple[str, Write]] = [
     ("", shared),
     ("", in_time),
     *administered.LEGAL,
+    *kept.LEGAL,
 ]

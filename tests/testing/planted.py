@@ -14,7 +14,7 @@ from pykafka.testing.history import (
     Place,
     Send,
 )
-from tests.testing import administered
+from tests.testing import administered, kept
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story
 
 Write = Callable[[Story], object]
@@ -389,4 +389,5 @@ PLANTED: list[tuple[str, Write]] = [
     ("leftover", leftover),
     ("too-many-bytes", too_many_bytes),
     *administered.PLANTED,
+    *kept.PLANTED,
 ]

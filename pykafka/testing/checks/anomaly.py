@@ -37,6 +37,7 @@ class Kind(Enum):
     ACCEPTED_TWICE = "accepted-twice"
     ACCEPTED_WITHOUT_ACQUIRING = "accepted-without-acquiring"
     ACQUIRED_AFTER_ACCEPT = "acquired-after-accept"
+    READ_WITHOUT_OWNING = "read-without-owning"
     LOST_CHANGE = "lost-change"
     UNMADE_CHANGE = "unmade-change"
     LATE_END = "late-end"

@@ -150,7 +150,7 @@ class World:
     def _connect(self, process: str, options: dict[str, Any]) -> KafkaClient:
         handler = self.handler
         if isinstance(handler, VirtualHandler):
-            handler = self._processes[process] = VirtualProcess(handler)
+            handler = self._processes[process] = VirtualProcess(handler, process)
         return KafkaClient(
             self.hosts,
             handler=handler,
