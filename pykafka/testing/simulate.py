@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from time import process_time
-from typing import Any
+from typing import Any, cast
 
 from pykafka.handlers.base import Handler, Worker
 from pykafka.network.api_versions import forget_hints
 from pykafka.testing.checker import Anomaly, Checker
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Drained, Fault, History, Left, OpenTopic, Operation
-from pykafka.testing.simulation import zookeeping
+from pykafka.testing.simulation import against, zookeeping
 from pykafka.testing.simulation.administering import Administering, Subjects, draw_faults
 from pykafka.testing.simulation.consumers import HEARTBEAT_MS, SESSION_MS, Handling, Member, Reading
 from pykafka.testing.simulation.plan import Injector, PlannedFault, Targets, draw
@@ -87,6 +87,9 @@ class Simulation:
     topics: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        #: What the names of this run end with, if others have left theirs.
+        self.suffix = ""
+        self.live_ms = LIVE_MS
         chance = Random(f"simulation {self.seed}")
         self.brokers = chance.randint(3, 5)
         self.is_live = chance.random() < 0.5
@@ -165,7 +168,7 @@ class Simulation:
                 if network is None:
                     raise ValueError(f"seed {self.seed} needs ZooKeeper, which there is in virtual time alone")
                 zookeeper = zookeeping.keep(world, network)
-            _Run(self, world).run()
+            Phases(self, world).run()
             if self.keeps:
                 zookeeper.close()
         return world.errors
@@ -175,18 +178,22 @@ class Simulation:
         handler.sleep(REST_MS / 1000)
         return errors
 
+    def named(self, name: str) -> str:
+        """Return the name of a topic, group or transactional id, as this run has it."""
+        return name + self.suffix
+
     def programs(self, world: World) -> tuple[list[Any], list[Any]]:
         """Return the programs that write, and those that read."""
-        chance, lasts_ms = Random(self._choices), self.lasts_ms
+        chance, lasts_ms, named = Random(self._choices), self.lasts_ms, self.named
         if self.keeps:
-            return zookeeping.programs(world, chance, ORDERS, lasts_ms)
+            return zookeeping.programs(world, chance, named(ORDERS), lasts_ms)
         options = chance.choice(({}, {}, {"enable_idempotence": False}, {"acks": 1}))
         writers: list[Any] = [
-            Producing(world, "p1", ORDERS, chance.randint(5, 40), lasts_ms, chance.choice((0.0, 0.8)), **options)
+            Producing(world, "p1", named(ORDERS), chance.randint(5, 40), lasts_ms, chance.choice((0.0, 0.8)), **options)
         ]
         if chance.random() < 0.6:
-            writers.append(Transacting(world, "t1", ORDERS, chance.randint(5, 40), lasts_ms))
-        readers: list[Any] = [Reading(world, "c1", ORDERS, chance.random() < 0.5, chance.choice((0.0, 0.05)))]
+            writers.append(Transacting(world, named("t1"), named(ORDERS), chance.randint(5, 40), lasts_ms))
+        readers: list[Any] = [Reading(world, "c1", named(ORDERS), chance.random() < 0.5, chance.choice((0.0, 0.05)))]
         if chance.random() < 0.6:
             restarts, committed = chance.choice((0.0, 0.05)), chance.random() < 0.5
             member: dict[str, Any] = chance.choice(
@@ -198,39 +205,111 @@ class Simulation:
             )
             habits: dict[str, Any] = {"deaths": chance.choice((0, 0, 2)), "auto_commit": chance.random() < 0.4}
             for number in range(chance.randint(1, 3)):
-                readers.append(Member(world, f"m{number}", ORDERS, "readers", committed, restarts, **habits, **member))
+                readers.append(
+                    Member(
+                        world, f"m{number}", named(ORDERS), named("readers"), committed, restarts, **habits, **member
+                    )
+                )
         if self.handles:
-            writers.append(Producing(world, "p2", SOURCE, chance.randint(5, 20), lasts_ms))
+            writers.append(Producing(world, "p2", named(SOURCE), chance.randint(5, 20), lasts_ms))
             for number in range(chance.randint(1, 2)):
                 handling = Transforming if chance.random() < 0.5 else Handling
-                readers.append(handling(world, f"x{number + 1}", SOURCE, TARGET, "handlers"))
-            readers.append(Reading(world, "c2", TARGET, committed=True))
+                readers.append(
+                    handling(world, named(f"x{number + 1}"), named(SOURCE), named(TARGET), named("handlers"))
+                )
+            readers.append(Reading(world, "c2", named(TARGET), committed=True))
         if self.loses:
-            writers.append(Producing(world, "p3", LOSSY, 20, lasts_ms))
-            readers.append(Reading(world, "c3", LOSSY, committed=False))
+            writers.append(Producing(world, "p3", named(LOSSY), 20, lasts_ms))
+            readers.append(Reading(world, "c3", named(LOSSY), committed=False))
         if self.administers:
             self._administer(world, writers, readers)
         return writers, readers
 
     def _administer(self, world: World, writers: list[Any], readers: list[Any]) -> None:
         """Add the program that administers, and those that use its topics."""
-        chance, lasts_ms = Random(f"administers {self.seed}"), self.lasts_ms
-        subjects = Subjects(ORDERS, TRIMMED, REMADE, ("readers", "handlers"), ("t1", "x1"))
+        chance, lasts_ms, named = Random(f"administers {self.seed}"), self.lasts_ms, self.named
+        subjects = Subjects(
+            named(ORDERS),
+            named(TRIMMED),
+            named(REMADE),
+            (named("readers"), named("handlers")),
+            (named("t1"), named("x1")),
+        )
         writers += [
-            Administering(world, "a1", chance.randint(5, 40), lasts_ms, min(3, self.brokers), subjects),
-            Producing(world, "p4", TRIMMED, chance.randint(5, 30), lasts_ms),
-            Producing(world, "p5", REMADE, chance.randint(5, 30), lasts_ms),
+            Administering(world, named("a1"), chance.randint(5, 40), lasts_ms, min(3, self.brokers), subjects),
+            Producing(world, "p4", named(TRIMMED), chance.randint(5, 30), lasts_ms),
+            Producing(world, "p5", named(REMADE), chance.randint(5, 30), lasts_ms),
         ]
         seeks = chance.choice((0.0, 0.05))
         readers += [
             chance.choice(
-                (Reading(world, "c4", TRIMMED, False, seeks), Member(world, "m4", TRIMMED, "trimmers", False))
+                (
+                    Reading(world, "c4", named(TRIMMED), False, seeks),
+                    Member(world, "m4", named(TRIMMED), named("trimmers"), False),
+                )
             ),
-            chance.choice((Reading(world, "c5", REMADE, False), Member(world, "m5", REMADE, "remakers", False))),
+            chance.choice(
+                (
+                    Reading(world, "c5", named(REMADE), False),
+                    Member(world, "m5", named(REMADE), named("remakers"), False),
+                )
+            ),
         ]
 
 
-class _Run:
+@dataclass
+class RealSimulation(Simulation):
+    """The programs of a seed on real brokers, in real time. Its faults are those that can be had there.
+
+    :param hosts: "host:port,host:port"
+    :param control: stops and starts brokers; None: nothing can do that
+    :param make_handler: of all programs
+    """
+
+    hosts: str = ""
+    control: against.Control | None = None
+    make_handler: Callable[[], Handler] = against.HANDLERS["threads"]
+
+    def __post_init__(self) -> None:
+        given = self.plan
+        super().__post_init__()
+        if self.keeps:
+            raise ValueError(f"seed {self.seed} has a fake ZooKeeper, and no real one: take another seed")
+        self.plan, self.release, self.live_ms = given, "4.4", against.LIVE_MS
+
+    def run(self) -> Result:
+        """Run it; its topics, groups and transactional ids have names of their own."""
+        begun_s, handler = process_time(), self.make_handler()
+        self.suffix = f"-{handler.time_ms():x}-{self.seed}"
+        start = handler.now()
+        history = History(lambda: round(1000 * (handler.now() - start)), handler.Lock())
+        errors = self.run_on(handler, history)
+        return Result(self, history, Checker(against.SLACK_MS).check(history), errors, process_time() - begun_s)
+
+    def run_on(
+        self, handler: Handler, history: History, network: Network | None = None
+    ) -> list[tuple[str, BaseException]]:
+        """Run it on any handler with real time; return the errors that have ended programs."""
+        topics = {self.named(topic): partitions for topic, partitions in self.topics.items()}
+        with against.RealCluster(self.hosts, handler, self.control) as cluster:
+            self.brokers = len(cluster.broker_ids)
+            if self.plan is None:
+                there = {topic: count for topic, count in topics.items() if topic != self.named(REMADE)}
+                self.plan = against.draw(Random(f"real {self.seed}"), cluster, there, self.lasts_ms)
+            cluster.create_topics(topics)
+            for topic in self.topics:
+                history.note("simulation", OpenTopic(self.named(topic), may_lose=topic in LOSING))
+            world = World(self.seed, handler, cast(FakeCluster, cluster), history, network)
+            world.is_live, world.stale_ms, world.settles_ms = self.is_live, against.STALE_MS, against.SETTLES_MS
+            try:
+                Phases(self, world).run()
+            finally:
+                cluster.heal()
+                cluster.delete_topics(self.suffix)
+        return world.errors
+
+
+class Phases:
     """The phases of a simulation: programs under faults; if it is a live one, all is well and they read to the end; the end."""
 
     def __init__(self, simulation: Simulation, world: World) -> None:
@@ -271,13 +350,14 @@ class _Run:
 
     def _drain(self) -> None:
         """Wait until all that was acknowledged was read, and say that it should be by now."""
-        until = self._handler.now() + LIVE_MS / 1000
+        until = self._handler.now() + self._simulation.live_ms / 1000
         while not all(map(self._is_drained, self._readers)) and self._handler.now() < until:
             self._handler.sleep(_LOOK_S)
         for reader in self._readers:
             if isinstance(reader, (Handling, Transforming)):
                 continue  # who reads their results has to see all
-            results_of = (SOURCE,) if reader.topic == TARGET else ()
+            named = self._simulation.named
+            results_of = (named(SOURCE),) if reader.topic == named(TARGET) else ()
             group = reader.group if isinstance(reader, (Member, zookeeping.BalancedMember)) else ""
             self._world.history.note(reader.name, Drained((reader.topic,), group, results_of=results_of))
 
@@ -285,7 +365,10 @@ class _Run:
         world = self._world
         if isinstance(reader, (Handling, Transforming)):
             return world.expected(reader.source) <= world.handled
-        return reader.topic in LOSING or world.expected(reader.topic) <= world.seen[reader.reader]
+        return (
+            reader.topic in map(self._simulation.named, LOSING)
+            or world.expected(reader.topic) <= world.seen[reader.reader]
+        )
 
 
 def shrink(result: Result, runs: int = 100) -> Result:
@@ -339,6 +422,23 @@ def _seeds(text: str) -> range:
     return range(int(first), int(last) + 1) if dots else range(int(first))
 
 
+def _run_against(options: argparse.Namespace, write: Callable[[str], object]) -> int:
+    """Run seeds on real brokers, and report each; those with ZooKeeper are left out."""
+    control = against.command_control(options.broker_command) if options.broker_command else None
+    make_handler, failed, count = against.HANDLERS[options.handler], [], 0
+    for seed in (seed for seed in options.seeds if not Simulation(seed).keeps):
+        result = RealSimulation(seed, hosts=options.against, control=control, make_handler=make_handler).run()
+        count += 1
+        lasted_s = result.history.operations[-1].time_ms / 1000
+        faults = len(result.simulation.plan or ())
+        write(f"seed {seed}: {len(result.history)} operations and {faults} faults in {lasted_s:.0f} s\n")
+        if result.failed:
+            failed.append(seed)
+            write(report(result) + "\n")
+    write(f"{count} seeds, {len(failed)} failed {failed}\n")
+    return 1 if failed else 0
+
+
 def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] = sys.stdout.write) -> int:
     """Run seeds, and report those that fail, each with the fewest faults that still make it fail."""
     parser = argparse.ArgumentParser(prog="python -m pykafka.testing.simulate", description=main.__doc__)
@@ -347,7 +447,14 @@ def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] 
     parser.add_argument(
         "--history", metavar="FILE", help="write the history of the last seed, a line for each operation"
     )
+    parser.add_argument("--against", metavar="HOST:PORT,...", help="real brokers, in real time, instead of fake ones")
+    parser.add_argument(
+        "--broker-command", metavar="COMMAND", help="kills and pauses real brokers: COMMAND kill|start|pause|resume ID"
+    )
+    parser.add_argument("--handler", choices=("threads", "gevent"), default="threads", help="with real brokers")
     options = parser.parse_args(arguments)
+    if options.against:
+        return _run_against(options, write)
     sometimes, failed, cpu_s = Sometimes(), [], 0.0
     result: Result | None = None
     for seed in options.seeds:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from random import Random
 from typing import Any, TypeVar
 
@@ -30,6 +31,7 @@ _PAUSE_S = 0.2
 class World:
     """The cluster, the history and the aims of one simulation.
 
+    :param cluster: a FakeCluster; programs also take a RealCluster (`simulation/against.py`), of which they know `hosts` alone
     :param seed: of all that programs draw
     :param network: of virtual time; None on other handlers, which have no faults of the network then
     """
@@ -64,7 +66,7 @@ class World:
         self.handled: set[int] = set()
         #: The first offsets that are left of partitions whose records were deleted.
         self.first_offsets: dict[TopicPartition, int] = {}
-        self._next_value = 0
+        self._values = count(1)
         self._processes: dict[str, VirtualProcess] = {}
         # What a crash leaves is kept to the end: finalizers must not close what no process has any more.
         self._crashed: list[object] = []
@@ -75,8 +77,7 @@ class World:
 
     def new_value(self) -> int:
         """Return a value that no other record has."""
-        self._next_value += 1
-        return self._next_value
+        return next(self._values)
 
     def acknowledge(self, topic: str, values: Iterable[int]) -> None:
         """Note values that have to be read in the end."""
