@@ -274,7 +274,7 @@ class Call(Action):
 
 
 class State(NamedTuple):
-    """What a subject of administration is like: a topic's number of partitions, a setting, an offset of a group.
+    """The state of a subject of administration: a topic's number of partitions, a setting, an offset of a group.
 
     :param value: "absent" if there is none, by custom
     """

@@ -20,7 +20,7 @@ def change(story: Story, value: str, outcome: str = "ok", who: str = "a") -> Non
 
 
 def look(story: Story, value: str, age_ms: int = 0, begun: Operation | None = None) -> None:
-    """Be shown the topic "a"."""
+    """Show the topic "a"."""
     begun = begun or story.invoke("a", Observe("describe a", age_ms=age_ms))
     story.ok(begun, Observe("describe a", (State("topic a", value),), age_ms))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -14,6 +15,7 @@ from pykafka.testing import simulate
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Fault
 from pykafka.testing.simulate import RealSimulation, Simulation, report
+from pykafka.testing.simulation import against
 from pykafka.testing.simulation.against import HANDLERS, RealCluster, command_control, draw
 
 LASTS_MS = 1_000
@@ -39,7 +41,7 @@ def test_seed_with_kills(cluster: FakeCluster, kind: str, monkeypatch: pytest.Mo
     seed = next(seed for seed in range(100) if not (one := Simulation(seed)).keeps and one.is_live)
     simulation = RealSimulation(seed, hosts=cluster.hosts, control=control, make_handler=HANDLERS[kind])
     simulation.lasts_ms = LASTS_MS
-    monkeypatch.setattr(simulate.against, "_BETWEEN_MS", 200)
+    monkeypatch.setattr(against, "_BETWEEN_MS", 200)
     result = simulation.run()
     assert not result.failed, report(result)
     assert len(done) % 2 == 0
@@ -83,4 +85,4 @@ def test_plan(cluster: FakeCluster) -> None:
         assert plan == draw(Random(3), controlled, {"a": 2}, 60_000)
         away = [one for one in plan if one.name != "real_move_leader"]
         assert len(away) > 3
-        assert all(one.at_ms + one.lasts_ms < other.at_ms for one, other in zip(away, away[1:], strict=False))
+        assert all(one.at_ms + one.lasts_ms < other.at_ms for one, other in pairwise(away))

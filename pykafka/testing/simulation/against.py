@@ -105,7 +105,7 @@ class RealCluster:
             self._control(back, broker)
 
     def heal(self) -> None:
-        """Have all brokers back."""
+        """Start or resume all brokers that are away."""
         for broker in list(self._away):
             self._have_back(broker)
 

@@ -54,7 +54,7 @@ class Result:
         return self._value
 
     def rawlink(self, callback: Callable[[Result], object]) -> None:
-        """Have a function called with this by a worker of the client when there is an answer."""
+        """Call a function with this, by a worker of the client, when there is an answer."""
         if self.ready():
             self._client.call_back(partial(callback, self))
         else:
@@ -82,7 +82,7 @@ class _Sent:
 
 
 class _Link:
-    """What PyKafka uses of kazoo's connection: `_connect`, which it may replace, and whether a ping has no answer yet."""
+    """The parts of kazoo's connection that PyKafka uses: `_connect`, which it may replace, and whether a ping has no answer yet."""
 
     def __init__(self, client: FakeKazooClient) -> None:
         self.ping_outstanding = client.handler.Event()
@@ -133,7 +133,7 @@ class FakeKazooClient:
         return (self._session, b"") if self._live.is_set() else None
 
     def add_listener(self, listener: Callable[[str], object]) -> None:
-        """Have a function called with each new state."""
+        """Call a function with each new state."""
         if listener not in self._listeners:
             self._listeners.append(listener)
 
@@ -362,7 +362,7 @@ class FakeKazooClient:
     # -- the worker that calls watches -------------------------------------------------------------------------------------
 
     def call_back(self, fn: Callable[[], object]) -> None:
-        """Have a function called by the worker for that."""
+        """Call a function by the worker for that."""
         self._callbacks.put(fn)
 
     def _call_watches(self) -> None:

@@ -152,11 +152,11 @@ class ZooKeeper:
             self._disconnect(session)
 
     def pause(self) -> None:
-        """Let the server do nothing, though its connections stay."""
+        """Stop the server in its tracks; its connections stay."""
         self.runs.clear()
 
     def start(self) -> None:
-        """Let the server run again; after a stop, each session has its whole time."""
+        """Start or resume the server; after a stop, each session has its whole time."""
         if self.is_down:
             for session in self.sessions.values():
                 session.heard_at = self.handler.now()
@@ -176,7 +176,7 @@ class ZooKeeper:
             self.is_forced = False
 
     def isolate(self, number: int) -> Handler | None:
-        """Let nothing get through between the server and the client of a session; return the client's handler.
+        """Cut the client of a session off, in silence; return the client's handler.
 
         :param number: as for `expire`
         """
@@ -190,7 +190,7 @@ class ZooKeeper:
         return owner
 
     def rejoin(self, owner: Handler | None) -> None:
-        """Let everything get through again to a client that was isolated."""
+        """End the isolation of a client."""
         if owner in self._isolated:
             self._isolated.remove(owner)
             for session in self.sessions.values():
@@ -198,7 +198,7 @@ class ZooKeeper:
                     session.connection.passes.set()
 
     def heal(self) -> None:
-        """Let the server run, and everything get through."""
+        """Put all right: the server runs, and everything gets through."""
         self._isolated.clear()
         for session in self.sessions.values():
             if session.connection is not None:
