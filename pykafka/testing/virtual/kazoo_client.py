@@ -82,7 +82,7 @@ class _Sent:
 
 
 class _Link:
-    """The parts of kazoo's connection that PyKafka uses: `_connect`, which it may replace, and the ping that has no answer yet."""
+    """The parts of kazoo's connection that PyKafka uses: `_connect`, which it may replace, and the ping on its way."""
 
     def __init__(self, client: FakeKazooClient) -> None:
         self.ping_outstanding = client.handler.Event()
