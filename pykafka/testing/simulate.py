@@ -32,10 +32,10 @@ from pykafka.testing.simulation.producers import Producing, Transacting
 from pykafka.testing.simulation.search import Search
 from pykafka.testing.simulation.tally import SeedLog, Tally, parsed_seeds
 from pykafka.testing.simulation.transforming import Transforming
-from pykafka.testing.simulation.witness import Witness
 from pykafka.testing.simulation.world import World
 from pykafka.testing.sometimes import Sometimes
 from pykafka.testing.virtual import Network, Scheduler, SchedulerError, VirtualHandler
+from pykafka.testing.witness import Witness
 
 #: How much later than its deadline a call may end (ms).
 SLACK_MS = 1_000

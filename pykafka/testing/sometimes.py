@@ -27,7 +27,7 @@ from pykafka.testing.history import (
     Seen,
     Send,
 )
-from pykafka.testing.simulation.witness import PRODUCER, SIGHTS, TOO_LARGE
+from pykafka.testing.witness import PRODUCER, SIGHTS, TOO_LARGE
 
 
 def _shows(sight: str, operation: Operation) -> bool:

@@ -9,9 +9,9 @@ from typing import Any
 
 from pykafka.testing.history import Fault, Seen
 from pykafka.testing.simulation import share_faults
-from pykafka.testing.simulation.witness import THROTTLED
 from pykafka.testing.simulation.world import World
 from pykafka.testing.virtual import NetworkFaults
+from pykafka.testing.witness import THROTTLED
 
 Undo = Callable[[], object]
 
