@@ -46,7 +46,7 @@ class Patience:
         return worker is None or not worker.is_alive()
 
     def begin(self, do: Callable[..., object], *args: Any) -> None:
-        """Let a worker do it. Its error is logged: later calls try themselves, and raise theirs."""
+        """Start a worker that does it. Its error is logged: later calls try themselves, and raise theirs."""
         self._worker = self._handler.spawn(self._do, do, args, name=f"pykafka.Patience.{self._what}")
 
     def wait(self, seconds: float) -> bool:
