@@ -496,6 +496,17 @@ class Handler(ABC):
     def kazoo(self) -> Any:
         """Make kazoo's handler for the same kind of concurrency; this imports kazoo."""
 
+    def kazoo_client(self, hosts: str, timeout: float, read_only: bool = False) -> Any:
+        """Make a client of ZooKeeper that is not connected yet, a KazooClient.
+
+        :param hosts: "host:port,host:port/chroot"
+        :param timeout: the session timeout to ask for (s)
+        :param read_only: whether a server without a quorum will do
+        """
+        from kazoo.client import KazooClient
+
+        return KazooClient(hosts, timeout=timeout, handler=self.kazoo(), read_only=read_only)
+
     def report(self, what: str, error: BaseException) -> None:
         """Log an exception that no caller can receive any more.
 

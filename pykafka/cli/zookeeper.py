@@ -44,7 +44,7 @@ def connected(hosts: str, handler: Handler, timeout_s: float, failed: str = "did
     :param failed: the operation that failed, for the error's text
     :raises NoBrokersAvailableError: ZooKeeper cannot be reached, or refuses
     """
-    zookeeper = KazooClient(hosts, timeout=timeout_s, handler=handler.kazoo())
+    zookeeper: KazooClient = handler.kazoo_client(hosts, timeout_s)
     timeout_error = zookeeper.handler.timeout_exception
     try:
         zookeeper.start(timeout=timeout_s)

@@ -57,7 +57,7 @@ def new_client(hosts: str, handler: Handler, timeout_s: float) -> Any:
     :param handler: supplies kazoo's handler
     :param timeout_s: the session timeout to ask for (s)
     """
-    client = KazooClient(hosts, timeout=timeout_s, handler=handler.kazoo())
+    client = handler.kazoo_client(hosts, timeout_s)
     connect = client._connection._connect
 
     def connecting(*args: Any) -> tuple[float, float]:
@@ -116,7 +116,7 @@ def opened(hosts: str, handler: Handler, timeout_s: float, read_only: bool = Fal
     :param read_only: whether a server without a quorum will do
     :raises ZooKeeperError: no host answered in time
     """
-    client = KazooClient(hosts, timeout=timeout_s, handler=handler.kazoo(), read_only=read_only)
+    client = handler.kazoo_client(hosts, timeout_s, read_only)
     final_steps = FinalSteps(handler, "pykafka.ZooKeeper.end")
     try:
         # not `start()`: it raises a greenlet's timeout, which is not distinct from one that the caller has set

@@ -72,6 +72,11 @@ _hints: set[str] = set()
 ASK_AGAIN_CONNECT_MS = 3000
 
 
+def forget_hints() -> None:
+    """Forget which addresses were found to be 0.8.2, as a new process does not know them."""
+    _hints.clear()
+
+
 class KnownVersions:
     """The known versions of one cluster's brokers: newer than Kafka 0.8.2, or not.
 

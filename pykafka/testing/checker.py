@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pykafka.testing.checks.administration import check_administration
 from pykafka.testing.checks.anomaly import Anomaly, Kind
 from pykafka.testing.checks.ends import check_ends
 from pykafka.testing.checks.errors import Ordinary, check_errors
@@ -11,6 +12,7 @@ from pykafka.testing.checks.facts import Facts
 from pykafka.testing.checks.groups import check_groups
 from pykafka.testing.checks.letters import check_letters
 from pykafka.testing.checks.order import check_order
+from pykafka.testing.checks.ownership import check_ownership
 from pykafka.testing.checks.records import check_records
 from pykafka.testing.checks.sharing import check_sharing
 from pykafka.testing.history import Operation
@@ -43,6 +45,8 @@ class Checker:
             *check_groups(facts),
             *check_letters(facts),
             *check_sharing(facts),
+            *check_administration(facts),
+            *check_ownership(facts),
             *check_ends(facts, self.slack_ms),
             *(check_errors(facts, self.ordinary) if self.ordinary is not None else ()),
         ]

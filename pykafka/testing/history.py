@@ -200,6 +200,22 @@ class Revoked(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class Owner(Action):
+    """ZooKeeper has a member as the owner of a partition, or no more.
+
+    :param owner: its process
+    :param forced: its session was ended for no reason, so it cannot know that yet
+    """
+
+    name = "owner"
+    group: str
+    partition: TopicPartition
+    owner: str
+    is_owner: bool
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class BeginTransaction(Action):
     """A producer begins a transaction: what its process sends from now on is part of it."""
 
@@ -282,6 +298,47 @@ class Call(Action):
 
     name = "call"
     what: str
+
+
+class State(NamedTuple):
+    """The state of a subject of administration: a topic's number of partitions, a setting, an offset of a group.
+
+    :param value: "absent" if there is none, by custom
+    """
+
+    subject: str
+    value: str
+
+
+#: The value of a `State` that is not known any more.
+ANY = "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Action):
+    """A change by administration. As a note: what something is like at the beginning.
+
+    :param what: the call
+    :param states: what it makes of its subjects
+    """
+
+    name = "change"
+    what: str
+    states: tuple[State, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Observe(Action):
+    """An answer that shows subjects of administration.
+
+    :param what: the call
+    :param age_ms: how old the answer may be (ms)
+    """
+
+    name = "observe"
+    what: str
+    states: tuple[State, ...] = ()
+    age_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

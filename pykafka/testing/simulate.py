@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from time import process_time
-from typing import Any
+from typing import Any, cast
 
 from pykafka.handlers.base import Handler, Worker
+from pykafka.network.api_versions import forget_hints
 from pykafka.testing.checker import Anomaly, Checker
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Drained, Fault, History, Left, OpenTopic, Operation
+from pykafka.testing.simulation import against, zookeeping
+from pykafka.testing.simulation.administering import Administering, Subjects, draw_faults
 from pykafka.testing.simulation.consumers import HEARTBEAT_MS, SESSION_MS, Handling, Member, Reading
 from pykafka.testing.simulation.dead_letters import RefusedError
 from pykafka.testing.simulation.extras import ORDERS, Extras, Settling
@@ -29,10 +32,10 @@ from pykafka.testing.simulation.producers import Producing, Transacting
 from pykafka.testing.simulation.search import Search
 from pykafka.testing.simulation.tally import SeedLog, Tally, parsed_seeds
 from pykafka.testing.simulation.transforming import Transforming
-from pykafka.testing.simulation.witness import Witness
 from pykafka.testing.simulation.world import World
 from pykafka.testing.sometimes import Sometimes
 from pykafka.testing.virtual import Network, Scheduler, SchedulerError, VirtualHandler
+from pykafka.testing.witness import Witness
 
 #: How much later than its deadline a call may end (ms).
 SLACK_MS = 1_000
@@ -42,6 +45,8 @@ LIVE_MS = 60_000
 REST_MS = 5_000
 #: How long programs may take to end (ms).
 END_MS = 120_000
+#: How old the metadata of an isolated broker may be (ms).
+STALE_MS = 120_000
 #: From so many seeds on, each of `sometimes.THINGS` has to have happened.
 ENOUGH_SEEDS = 200
 #: So many failures are printed with the fewest faults that it takes.
@@ -50,6 +55,9 @@ SHRUNK_MAX = 3
 _LINES = 80
 _LOOK_S = 0.1
 SOURCE, TARGET, LOSSY = "source", "target", "lossy"
+TRIMMED, REMADE = "trimmed", "remade"
+#: Topics that lose what was acknowledged.
+LOSING = (LOSSY, REMADE)
 
 
 @dataclass
@@ -89,6 +97,9 @@ class Simulation:
     topics: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        #: What the names of this run end with, if others have left theirs.
+        self.suffix = ""
+        self.live_ms = LIVE_MS
         chance = Random(f"simulation {self.seed}")
         self.brokers = chance.randint(3, 5)
         self.is_live = chance.random() < 0.5
@@ -100,6 +111,8 @@ class Simulation:
             self.topics |= dict.fromkeys((SOURCE, TARGET), chance.randint(1, 2))
         if self.loses:
             self.topics[LOSSY] = 1
+        zookeeping_chance = Random(f"zookeeper {self.seed}")
+        self.keeps = zookeeping_chance.random() < 0.1
         self.preemption = chance.choice((0.0, 0.0, 0.1))
         self.release = chance.choice(("4.4", "4.4", "4.4", "3.9", "2.8"))
         self.transactions = chance.randint(1, 2)
@@ -109,21 +122,37 @@ class Simulation:
             self.handles = False
             del self.topics[SOURCE], self.topics[TARGET]
         self.topics |= self.extras.topics
+        administration = Random(f"administration {self.seed}")
+        self.administers = administration.random() < 0.2
+        if self.keeps:
+            self.release = zookeeping_chance.choice(zookeeping.RELEASES)
+            self.handles = self.loses = self.administers = False
+            self.topics = {ORDERS: self.topics[ORDERS]}
+            self.extras = Extras.none(self.seed)
+        if self.administers:
+            self.topics |= {TRIMMED: 1, REMADE: 1}
         if self.plan is None:
             coordinated = [("group", "readers"), ("group", "handlers"), ("transaction", "t1"), ("transaction", "x1")]
             targets = Targets(
                 range(1, self.brokers + 1),
-                self.topics,
+                {topic: count for topic, count in self.topics.items() if topic != REMADE},
                 [LOSSY] if self.loses else [],
                 [*coordinated, *self.extras.coordinated],
                 self.extras.shared,
                 [*ERRORS, *self.extras.errors],
             )
-            self.plan = draw(chance, targets, chance.choice((0, 2, 4, 8, 12, 20)), self.lasts_ms)
+            plan = draw(chance, targets, chance.choice((0, 2, 4, 8, 12, 20)), self.lasts_ms)
+            if self.administers:
+                plan += draw_faults(administration, administration.choice((0, 2, 5)), self.lasts_ms)
+            if self.keeps:
+                count = zookeeping_chance.choice((0, 1, 2, 4, 8))
+                plan += zookeeping.draw_faults(zookeeping_chance, count, self.lasts_ms)
+            self.plan = sorted(plan, key=lambda fault: fault.at_ms)
 
     def run(self) -> Result:
         """Run it in virtual time."""
         begun_s = process_time()
+        forget_hints()  # the history must not depend on the seeds before
         scheduler = Scheduler(self.seed, preemption=self.preemption)
         network = Network(scheduler)
         history = History(scheduler.now_ms)
@@ -149,7 +178,7 @@ class Simulation:
                     state.features.set("transaction.version", 1)
             for topic, partitions in self.topics.items():
                 cluster.create_topic(topic, partitions, min(3, self.brokers))
-                history.note("simulation", OpenTopic(topic, may_lose=topic == LOSSY))
+                history.note("simulation", OpenTopic(topic, may_lose=topic in LOSING))
             cluster.set_group_settings(
                 min_session_timeout_ms=SESSION_MS,
                 consumer_session_timeout_ms=SESSION_MS,
@@ -157,7 +186,15 @@ class Simulation:
             )
             cluster.on_answer(Witness(history).on_answer)
             world = World(self.seed, handler, cluster, history, network)
-            _Run(self, world).run()
+            world.is_live = self.is_live
+            world.stale_ms = STALE_MS if any(fault.name == "isolate" for fault in self.plan or ()) else 0
+            if self.keeps:
+                if network is None:
+                    raise ValueError(f"seed {self.seed} needs ZooKeeper, which there is in virtual time alone")
+                zookeeper = zookeeping.keep(world, network)
+            Phases(self, world).run()
+            if self.keeps:
+                zookeeper.close()
         return world.errors
 
     def _run_virtually(self, handler: Handler, history: History, network: Network) -> list[tuple[str, BaseException]]:
@@ -165,16 +202,22 @@ class Simulation:
         handler.sleep(REST_MS / 1000)
         return errors
 
+    def named(self, name: str) -> str:
+        """Return the name of a topic, group or transactional id, as this run has it."""
+        return name + self.suffix
+
     def programs(self, world: World) -> tuple[list[Any], list[Any]]:
         """Return the programs that write, and those that read."""
-        chance, lasts_ms = Random(self._choices), self.lasts_ms
+        chance, lasts_ms, named = Random(self._choices), self.lasts_ms, self.named
+        if self.keeps:
+            return zookeeping.programs(world, chance, named(ORDERS), lasts_ms)
         options = chance.choice(({}, {}, {"enable_idempotence": False}, {"acks": 1}))
         writers: list[Any] = [
-            Producing(world, "p1", ORDERS, chance.randint(5, 40), lasts_ms, chance.choice((0.0, 0.8)), **options)
+            Producing(world, "p1", named(ORDERS), chance.randint(5, 40), lasts_ms, chance.choice((0.0, 0.8)), **options)
         ]
         if chance.random() < 0.6:
-            writers.append(Transacting(world, "t1", ORDERS, chance.randint(5, 40), lasts_ms))
-        readers: list[Any] = [Reading(world, "c1", ORDERS, chance.random() < 0.5, chance.choice((0.0, 0.05)))]
+            writers.append(Transacting(world, named("t1"), named(ORDERS), chance.randint(5, 40), lasts_ms))
+        readers: list[Any] = [Reading(world, "c1", named(ORDERS), chance.random() < 0.5, chance.choice((0.0, 0.05)))]
         if chance.random() < 0.6:
             restarts, committed = chance.choice((0.0, 0.05)), chance.random() < 0.5
             member: dict[str, Any] = chance.choice(
@@ -186,21 +229,114 @@ class Simulation:
             )
             habits: dict[str, Any] = {"deaths": chance.choice((0, 0, 2)), "auto_commit": chance.random() < 0.4}
             for number in range(chance.randint(1, 3)):
-                readers.append(Member(world, f"m{number}", ORDERS, "readers", committed, restarts, **habits, **member))
+                readers.append(
+                    Member(
+                        world, f"m{number}", named(ORDERS), named("readers"), committed, restarts, **habits, **member
+                    )
+                )
         if self.handles:
-            writers.append(Producing(world, "p2", SOURCE, chance.randint(5, 20), lasts_ms))
+            writers.append(Producing(world, "p2", named(SOURCE), chance.randint(5, 20), lasts_ms))
             for number in range(chance.randint(1, 2)):
                 handling = Transforming if chance.random() < 0.5 else Handling
-                readers.append(handling(world, f"x{number + 1}", SOURCE, TARGET, "handlers"))
-            readers.append(Reading(world, "c2", TARGET, committed=True))
+                readers.append(
+                    handling(world, named(f"x{number + 1}"), named(SOURCE), named(TARGET), named("handlers"))
+                )
+            readers.append(Reading(world, "c2", named(TARGET), committed=True))
         if self.loses:
-            writers.append(Producing(world, "p3", LOSSY, 20, lasts_ms))
-            readers.append(Reading(world, "c3", LOSSY, committed=False))
+            writers.append(Producing(world, "p3", named(LOSSY), 20, lasts_ms))
+            readers.append(Reading(world, "c3", named(LOSSY), committed=False))
+        if self.administers:
+            self._administer(world, writers, readers)
         more_writers, more_readers = self.extras.programs(world)
         return [*writers, *more_writers], [*readers, *more_readers]
 
+    def _administer(self, world: World, writers: list[Any], readers: list[Any]) -> None:
+        """Add the program that administers, and those that use its topics."""
+        chance, lasts_ms, named = Random(f"administers {self.seed}"), self.lasts_ms, self.named
+        subjects = Subjects(
+            named(ORDERS),
+            named(TRIMMED),
+            named(REMADE),
+            (named("readers"), named("handlers")),
+            (named("t1"), named("x1")),
+        )
+        writers += [
+            Administering(world, named("a1"), chance.randint(5, 40), lasts_ms, min(3, self.brokers), subjects),
+            Producing(world, "p4", named(TRIMMED), chance.randint(5, 30), lasts_ms),
+            Producing(world, "p5", named(REMADE), chance.randint(5, 30), lasts_ms),
+        ]
+        seeks = chance.choice((0.0, 0.05))
+        readers += [
+            chance.choice(
+                (
+                    Reading(world, "c4", named(TRIMMED), False, seeks),
+                    Member(world, "m4", named(TRIMMED), named("trimmers"), False),
+                )
+            ),
+            chance.choice(
+                (
+                    Reading(world, "c5", named(REMADE), False),
+                    Member(world, "m5", named(REMADE), named("remakers"), False),
+                )
+            ),
+        ]
 
-class _Run:
+
+@dataclass
+class RealSimulation(Simulation):
+    """The programs of a seed on real brokers, in real time. Its faults are those that can be had there.
+
+    :param hosts: "host:port,host:port"
+    :param control: stops and starts brokers; None: nothing can do that
+    :param make_handler: of all programs
+    """
+
+    hosts: str = ""
+    control: against.Control | None = None
+    make_handler: Callable[[], Handler] = against.HANDLERS["threads"]
+
+    def __post_init__(self) -> None:
+        given = self.plan
+        super().__post_init__()
+        if self.keeps:
+            raise ValueError(f"seed {self.seed} has a fake ZooKeeper, and no real one: take another seed")
+        self.plan, self.release, self.live_ms = given, "4.4", against.LIVE_MS
+        self.topics = {topic: count for topic, count in self.topics.items() if topic not in self.extras.topics}
+        self.extras = Extras.none(self.seed)  # they read the state of a fake cluster
+
+    def run(self) -> Result:
+        """Run it; its topics, groups and transactional ids have names of their own."""
+        begun_s, handler = process_time(), self.make_handler()
+        self.suffix = f"-{handler.time_ms():x}-{self.seed}"
+        start = handler.now()
+        history = History(lambda: round(1000 * (handler.now() - start)), handler.Lock())
+        errors = self.run_on(handler, history)
+        return Result(self, history, Checker(against.SLACK_MS).check(history), errors, process_time() - begun_s)
+
+    def run_on(
+        self, handler: Handler, history: History, network: Network | None = None
+    ) -> list[tuple[str, BaseException]]:
+        """Run it on any handler with real time; return the errors that have ended programs."""
+        topics = {self.named(topic): partitions for topic, partitions in self.topics.items()}
+        with against.RealCluster(self.hosts, handler, self.control) as cluster:
+            self.brokers = len(cluster.broker_ids)
+            if self.plan is None:
+                there = {topic: count for topic, count in topics.items() if topic != self.named(REMADE)}
+                self.plan = against.draw(Random(f"real {self.seed}"), cluster, there, self.lasts_ms)
+            cluster.create_topics(topics)
+            for topic in self.topics:
+                history.note("simulation", OpenTopic(self.named(topic), may_lose=topic in LOSING))
+            world = World(self.seed, handler, cast(FakeCluster, cluster), history, network)
+            world.is_live, world.stale_ms, world.settles_ms = self.is_live, against.STALE_MS, against.SETTLES_MS
+            try:
+                Phases(self, world).run()
+            finally:
+                cluster.heal()
+                cluster.delete_topics(self.suffix)
+        return world.errors
+
+
+class Phases:
     """The phases of a simulation: programs under faults; if it is a live one, all is well and they read to the end; the end."""
 
     def __init__(self, simulation: Simulation, world: World) -> None:
@@ -241,7 +377,7 @@ class _Run:
 
     def _drain(self) -> None:
         """Wait until all that was acknowledged was read, and say that it should be by now."""
-        until = self._handler.now() + LIVE_MS / 1000
+        until = self._handler.now() + self._simulation.live_ms / 1000
         while not all(map(self._is_drained, self._readers)) and self._handler.now() < until:
             self._handler.sleep(_LOOK_S)
         for reader in self._readers:
@@ -250,8 +386,9 @@ class _Run:
             if isinstance(reader, Settling):
                 reader.note_drained()
                 continue
-            results_of = (SOURCE,) if reader.topic == TARGET else ()
-            group = reader.group if isinstance(reader, Member) else ""
+            named = self._simulation.named
+            results_of = (named(SOURCE),) if reader.topic == named(TARGET) else ()
+            group = reader.group if isinstance(reader, (Member, zookeeping.BalancedMember)) else ""
             self._world.history.note(reader.name, Drained((reader.topic,), group, results_of=results_of))
 
     def _is_drained(self, reader: Any) -> bool:
@@ -259,8 +396,11 @@ class _Run:
         if isinstance(reader, Settling):
             return reader.is_drained()
         if isinstance(reader, (Handling, Transforming)):
-            return world.acknowledged[reader.source] <= world.handled
-        return reader.topic == LOSSY or world.acknowledged[reader.topic] <= world.seen[reader.reader]
+            return world.expected(reader.source) <= world.handled
+        return (
+            reader.topic in map(self._simulation.named, LOSING)
+            or world.expected(reader.topic) <= world.seen[reader.reader]
+        )
 
 
 def shrink(result: Result, runs: int = 100) -> Result:
@@ -368,8 +508,28 @@ def _parser() -> argparse.ArgumentParser:
     add("--sum", type=SeedLog, metavar="FILE", help="run nothing: print the sums of a log, by commit")
     add("--plan", metavar="FILE", help="instead: run the seeds of a file with their plans, as failures are printed")
     add("--history", metavar="FILE", help="write the history of the last seed of one job, a line for each operation")
+    add("--against", metavar="HOST:PORT,...", help="real brokers, in real time, instead of fake ones")
+    add("--broker-command", metavar="COMMAND", help="with --against: COMMAND kill|start|pause|resume ID does that")
+    add("--handler", choices=("threads", "gevent"), default="threads", help="with --against")
     add("--tally", metavar="FILE", help="for --jobs: write the line of the log to this file, and return no failure")
     return parser
+
+
+def _run_against(options: argparse.Namespace, write: Callable[[str], object]) -> int:
+    """Run seeds on real brokers, and report each; those with ZooKeeper are left out."""
+    control = against.command_control(options.broker_command) if options.broker_command else None
+    make_handler, failed, count = against.HANDLERS[options.handler], [], 0
+    for seed in (seed for seed in options.seeds if not Simulation(seed).keeps):
+        result = RealSimulation(seed, hosts=options.against, control=control, make_handler=make_handler).run()
+        count += 1
+        lasted_s = result.history.operations[-1].time_ms / 1000
+        faults = len(result.simulation.plan or ())
+        write(f"seed {seed}: {len(result.history)} operations and {faults} faults in {lasted_s:.0f} s\n")
+        if result.failed:
+            failed.append(seed)
+            write(report(result) + "\n")
+    write(f"{count} seeds, {len(failed)} failed {failed}\n")
+    return 1 if failed else 0
 
 
 def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] = sys.stdout.write) -> int:
@@ -379,6 +539,8 @@ def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] 
     if options.sum is not None:
         write(options.sum.summed())
         return 0
+    if options.against:
+        return _run_against(options, write)
     if options.next is not None:
         if options.log is None:
             parser.error("--next needs --log FILE, which says what was run")

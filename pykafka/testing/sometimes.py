@@ -12,10 +12,12 @@ from pykafka.testing.history import (
     Acquire,
     Assigned,
     BeginTransaction,
+    Change,
     Commit,
     CommitTransaction,
     Crash,
     DeadLetter,
+    Deleted,
     Operation,
     Outcome,
     Place,
@@ -25,7 +27,7 @@ from pykafka.testing.history import (
     Seen,
     Send,
 )
-from pykafka.testing.simulation.witness import PRODUCER, SIGHTS, TOO_LARGE
+from pykafka.testing.witness import PRODUCER, SIGHTS, TOO_LARGE
 
 
 def _shows(sight: str, operation: Operation) -> bool:
@@ -53,6 +55,12 @@ THINGS: dict[str, Callable[[Operation], bool]] = {
     "partitions are revoked": lambda one: isinstance(one.action, Revoked) and not one.action.lost,
     "partitions are lost": lambda one: isinstance(one.action, Revoked) and one.action.lost,
     "offsets are committed": lambda one: isinstance(one.action, Commit) and one.outcome is Outcome.OK,
+    "a change by administration succeeds": lambda one: isinstance(one.action, Change) and one.outcome is Outcome.OK,
+    "a change by administration is refused": lambda one: isinstance(one.action, Change) and one.outcome is Outcome.FAIL,
+    "a change by administration has an unknown outcome": lambda one: (
+        isinstance(one.action, Change) and one.outcome is Outcome.UNKNOWN
+    ),
+    "records are deleted": lambda one: isinstance(one.action, Deleted),
     "a commit of offsets fails": lambda one: isinstance(one.action, Commit) and one.outcome is Outcome.UNKNOWN,
     "a process is killed": lambda one: isinstance(one.action, Crash),
     "a record is written to a topic for dead letters": lambda one: (

@@ -23,6 +23,7 @@ from pykafka.testing.history import (
     Send,
     Settled,
 )
+from tests.testing import administered, kept
 from tests.testing.planted import Write, committed
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story
 
@@ -700,4 +701,6 @@ LEGAL: list[tuple[str, Write]] = [
     ("", given_up_by_two_owners),
     ("dead-letter-twice", dead_letter_sent_again),
     ("", in_time),
+    *administered.LEGAL,
+    *kept.LEGAL,
 ]

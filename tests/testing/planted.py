@@ -20,6 +20,7 @@ from pykafka.testing.history import (
     Send,
     Settled,
 )
+from tests.testing import administered, kept
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story
 
 Write = Callable[[Story], object]
@@ -671,4 +672,6 @@ PLANTED: list[tuple[str, Write]] = [
     ("no-end", no_end),
     ("leftover", leftover),
     ("too-many-bytes", too_many_bytes),
+    *administered.PLANTED,
+    *kept.PLANTED,
 ]

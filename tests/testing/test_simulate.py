@@ -23,9 +23,9 @@ from pykafka.testing.simulate import Simulation, report, shrink
 from pykafka.testing.simulation.extras import ORDERS
 from pykafka.testing.simulation.plan import FAULTS, PlannedFault, Targets, draw
 from pykafka.testing.simulation.tally import SeedLog
-from pykafka.testing.simulation.witness import LEADER, TOO_LARGE, Witness
 from pykafka.testing.simulation.world import World
 from pykafka.testing.sometimes import RARE, RARE_SEEDS, THINGS, TOGETHER, Sometimes
+from pykafka.testing.witness import LEADER, TOO_LARGE, Witness
 from tests.testing.stories import GROUP, P0, Story
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found
 from pykafka.testing.checks.disturbances import Disturbances
 from pykafka.testing.checks.facts import Facts
-from pykafka.testing.history import Call, Operation
+from pykafka.testing.history import Call, Change, Observe, Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ def check_errors(facts: Facts, ordinary: Sequence[Ordinary]) -> Iterator[Anomaly
 
 def what_of(operation: Operation) -> str:
     """Return which call an operation is about."""
-    return operation.action.what if isinstance(operation.action, Call) else operation.action.name
+    action = operation.action
+    return action.what if isinstance(action, Call | Change | Observe) else action.name
 
 
 def _explains(one: Ordinary, what: str, begun: Operation, ended: Operation, disturbances: Disturbances) -> bool:

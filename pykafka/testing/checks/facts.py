@@ -236,6 +236,10 @@ class Facts:
         """Return whether acknowledged records of a topic may go."""
         return topic in self.topics and self.topics[topic].may_lose
 
+    def has_deleted(self, topic: str) -> bool:
+        """Return whether records of a topic were deleted: then one whose offset is not known may be gone."""
+        return any(key.topic == topic for key in self.deleted)
+
     def _make_logs(self) -> dict[TopicPartition, Log]:
         logs: dict[TopicPartition, Log] = defaultdict(Log)
         every: dict[TopicPartition, set[int]] = defaultdict(set)

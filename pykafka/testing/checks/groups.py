@@ -257,6 +257,8 @@ class _Groups:
             sentence = f"{what}, but the record at {beyond} was not handed out to it"
             yield found(Kind.COMMIT_BEYOND, sentence, operation)
         before = member.committed.get(key)
+        if self._facts.may_lose(key.topic):
+            return  # it may have been made anew
         if before is not None and (offset := offset_of(before, key)) > place.offset:
             sentence = f"{what} after {offset}, without a seek or a rebalance"
             yield found(Kind.COMMIT_WENT_BACK, sentence, before, operation)
@@ -274,8 +276,8 @@ class _Groups:
     def _take_committed(self, operation: Operation, action: Committed) -> Iterator[Anomaly]:
         for place in action.offsets:
             owned = action.group, TopicPartition(*place[:2])
-            if self._offsets.may_be_none(owned, operation.call):
-                continue  # before the first commit that is known, others may have made some
+            if self._facts.may_lose(place.topic) or self._offsets.may_be_none(owned, operation.call):
+                continue  # the topic may have been made anew; before the first commit that is known, others may have made some
             possible = list(self._offsets.possible(owned, operation.call))
             if all(commit.offset != place.offset for commit in possible):
                 offsets = " or ".join(map(str, sorted({commit.offset for commit in possible})))

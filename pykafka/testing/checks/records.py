@@ -126,7 +126,7 @@ def _expected(facts: Facts) -> Iterator[tuple[int, Sent]]:
     for value, sends in facts.sends.items():
         for sent in sends:
             if sent.acknowledged and sent.is_committed() and sent.producer.durable:
-                gone = sent.place is not None and facts.is_gone(sent.place)
+                gone = facts.is_gone(sent.place) if sent.place is not None else facts.has_deleted(sent.action.topic)
                 if not gone and not facts.may_lose(sent.action.topic):
                     yield value, sent
 

@@ -63,6 +63,13 @@ class Extras:
         elif self.kind == "sizes":
             self.topics = {PARCELS: self._chance.randint(1, 4)}
 
+    @classmethod
+    def none(cls, seed: int) -> Extras:
+        """Return those of a seed that has no room for any."""
+        extras = cls(seed, "", 0)
+        extras.kind, extras.topics = "none", {}
+        return extras
+
     @property
     def shared(self) -> tuple[str, ...]:
         """The share groups."""

@@ -9,9 +9,9 @@ from typing import Any
 
 from pykafka.testing.history import Fault, Seen
 from pykafka.testing.simulation import share_faults
-from pykafka.testing.simulation.witness import THROTTLED
 from pykafka.testing.simulation.world import World
 from pykafka.testing.virtual import NetworkFaults
+from pykafka.testing.witness import THROTTLED
 
 Undo = Callable[[], object]
 
@@ -192,6 +192,10 @@ FAULTS: dict[str, Callable[..., Undo | None]] = {
 _SHARED = ("lose_group", "damage")
 
 
+#: Those of programs that only some seeds have: `draw` does not draw them.
+MORE_FAULTS: dict[str, Callable[..., Undo | None]] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Targets:
     """The things that faults may concern.
@@ -297,7 +301,7 @@ class Injector:
                 break
             if begins:
                 self._world.history.note("faults", Fault(str(fault), fault.words, number))
-                undo = FAULTS[fault.name](self._world, *fault.arguments)
+                undo = (FAULTS.get(fault.name) or MORE_FAULTS[fault.name])(self._world, *fault.arguments)
                 if undo is not None:
                     self._undo[number] = undo
                 else:
@@ -316,5 +320,8 @@ class Injector:
     def _heal(self) -> None:
         if self._world.network is not None:
             self._world.network.heal()
+            if self._world.network.zookeeper is not None:
+                self._world.network.zookeeper.heal()
         self._world.cluster.heal()
         self._world.history.note("faults", Fault("all is well from now on", ends=True))
+        self._world.well.set()

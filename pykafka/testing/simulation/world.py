@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from random import Random
 from typing import Any, TypeVar
 
 from pykafka.client import KafkaClient
+from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.handlers.base import Handler
 from pykafka.testing.fakecluster import FakeCluster
-from pykafka.testing.history import Call, Crash, History
+from pykafka.testing.history import Call, Crash, History, Outcome, Send
 from pykafka.testing.virtual import Network, VirtualHandler
 from pykafka.testing.virtual.process import VirtualProcess
 
@@ -33,6 +35,7 @@ class BrokenPromiseError(Exception):
 class World:
     """The cluster, the history and the aims of one simulation.
 
+    :param cluster: a FakeCluster; programs also take a RealCluster (`simulation/against.py`), of which they know `hosts` alone
     :param seed: of all that programs draw
     :param network: of virtual time; None on other handlers, which have no faults of the network then
     """
@@ -51,6 +54,12 @@ class World:
         self.socket_ms = times.choice((1_000, 3_000))
         self.delivery_ms = times.choice((2_000, 8_000))
         self.stopping = handler.Event()
+        #: Set when the last fault has been put right.
+        self.well = handler.Event()
+        #: How old the metadata of a broker may be (ms): while faults last, and from then on.
+        self.stale_ms = self.settles_ms = 0
+        #: Whether the faults end before the programs do.
+        self.is_live = False
         #: Names and errors of programs that have failed.
         self.errors: list[tuple[str, BaseException]] = []
         #: The acknowledged values of each topic, and those that each reader (a group, or a process without one) has seen.
@@ -59,7 +68,9 @@ class World:
         #: The causes of results, and the causes whose results were read.
         self.causes: dict[int, int] = {}
         self.handled: set[int] = set()
-        self._next_value = 0
+        #: The first offsets that are left of partitions whose records were deleted.
+        self.first_offsets: dict[TopicPartition, int] = {}
+        self._values = count(1)
         self._processes: dict[str, VirtualProcess] = {}
         # What a crash leaves is kept to the end: finalizers must not close what no process has any more.
         self._crashed: list[object] = []
@@ -70,12 +81,27 @@ class World:
 
     def new_value(self) -> int:
         """Return a value that no other record has."""
-        self._next_value += 1
-        return self._next_value
+        return next(self._values)
 
     def acknowledge(self, topic: str, values: Iterable[int]) -> None:
         """Note values that have to be read in the end."""
         self.acknowledged[topic].update(values)
+
+    def forget_before(self, partition: TopicPartition, offset: int) -> None:
+        """Note that the records before an offset are deleted, or may be."""
+        self.first_offsets[partition] = offset
+
+    def expected(self, topic: str) -> set[int]:
+        """Return the acknowledged values of a topic but for those whose records may be deleted."""
+        if not any(key.topic == topic for key in self.first_offsets):
+            return self.acknowledged[topic]
+        sent = [one.action for one in self.history if isinstance(one.action, Send) and one.outcome is Outcome.OK]
+        gone = {one.value for one in sent if self._is_gone(one)}
+        return self.acknowledged[topic] - gone
+
+    def _is_gone(self, sent: Send) -> bool:
+        first = self.first_offsets.get(TopicPartition(sent.topic, sent.partition or 0))
+        return first is not None and (sent.offset is None or sent.offset < first)
 
     def saw(self, reader: str, value: int) -> None:
         """Note a value that was read."""
@@ -129,7 +155,7 @@ class World:
     def _connect(self, process: str, options: dict[str, Any]) -> KafkaClient:
         handler = self.handler
         if isinstance(handler, VirtualHandler):
-            handler = self._processes[process] = VirtualProcess(handler)
+            handler = self._processes[process] = VirtualProcess(handler, process)
         return KafkaClient(
             self.hosts,
             handler=handler,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TypeVar
 
 from greenlet import getcurrent
 
@@ -32,7 +32,9 @@ from pykafka.testing.virtual.primitives import (
     VirtualSemaphore,
 )
 from pykafka.testing.virtual.scheduler import Scheduler
-from pykafka.testing.virtual.streams import VirtualStream
+
+if TYPE_CHECKING:
+    from pykafka.testing.virtual.zookeeper import ZooKeeper
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,6 +43,13 @@ R = TypeVar("R")
 EPOCH_MS = 1_767_225_600_000
 #: How likely it is that `breathe` gives way.
 BREATH = 0.25
+
+
+class Closable(Protocol):
+    """A connection that a process has, and that ends with it."""
+
+    def close(self) -> None:
+        """Close it."""
 
 
 class _NoSocket:
@@ -139,8 +148,8 @@ class VirtualHandler(Handler):
         """Connect to a listener of the network. As `Handler.connect`."""
         return self._network.connect(address, timeout, source_address, wanted, self._made)
 
-    def _made(self, stream: VirtualStream) -> None:
-        """Note a stream that `connect` has made, for subclasses."""
+    def _made(self, stream: Closable) -> None:
+        """Note a connection that this handler has made, for subclasses."""
 
     def listen(self, address: Address) -> Listener:
         """Listen in the network. As `Handler.listen`."""
@@ -171,12 +180,24 @@ class VirtualHandler(Handler):
         """Whether the scheduler does not run: then nothing can wait."""
         return self._scheduler.has_ended
 
-    def kazoo(self) -> NoReturn:
-        """Refuse.
+    def kazoo(self) -> ZooKeeper:
+        """Return the ZooKeeper of the network, a fake: kazoo has threads and sockets of its own.
 
-        :raises NotImplementedError: kazoo has threads and sockets of its own
+        :raises NotImplementedError: there is none
         """
-        raise NotImplementedError("there is no ZooKeeper in virtual time: use groups that the brokers keep")
+        if self._network.zookeeper is None:
+            raise NotImplementedError(
+                "there is no ZooKeeper in this network: use groups that the brokers keep, or give it one, by "
+                "network.zookeeper = ZooKeeper(handler) of pykafka.testing.virtual.zookeeper"
+            )
+        return self._network.zookeeper
+
+    def kazoo_client(self, hosts: str, timeout: float, read_only: bool = False) -> Any:
+        """Make a client of the network's ZooKeeper, whatever its address. As `Handler.kazoo_client`."""
+        server = self.kazoo()
+        from pykafka.testing.virtual.kazoo_client import FakeKazooClient  # needs kazoo
+
+        return FakeKazooClient(server, self, timeout, self._made)
 
     def report(self, what: str, error: BaseException) -> None:
         """Keep an exception that no caller can receive any more in the scheduler's `errors`, and log it.

@@ -9,11 +9,15 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 
 from pykafka.handlers.base import Address, Handler
 from pykafka.testing.virtual.primitives import Line, Numbered
 from pykafka.testing.virtual.scheduler import Scheduler
 from pykafka.testing.virtual.streams import Connections, Link, VirtualStream
+
+if TYPE_CHECKING:
+    from pykafka.testing.virtual.zookeeper import ZooKeeper
 
 #: Of all addresses here, whatever they look like: nothing in virtual time asks for it.
 FAMILY = 2
@@ -110,6 +114,8 @@ class Network:
         self.names: dict[str, list[str]] = {"localhost": ["127.0.0.1"]}
         #: Addresses, as text with their port, that answer no connect, as behind a firewall.
         self.unreachable: set[str] = set()
+        #: The ZooKeeper that clients of its handlers meet; None: there is none.
+        self.zookeeper: ZooKeeper | None = None
         self._random = Random(f"network of {scheduler.seed}")
         self._listeners: dict[tuple[str, int], VirtualListener] = {}
         self._next_port = FIRST_PORT

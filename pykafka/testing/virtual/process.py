@@ -6,22 +6,23 @@ from collections.abc import Callable
 from typing import Any
 
 from pykafka.handlers.base import Worker
-from pykafka.testing.virtual.handler import VirtualHandler
+from pykafka.testing.virtual.handler import Closable, VirtualHandler
 from pykafka.testing.virtual.scheduler import VirtualWorker
-from pykafka.testing.virtual.streams import VirtualStream
 
 
 class VirtualProcess(VirtualHandler):
     """A handler that knows the workers and streams that were made by it, and can end them all at once.
 
     :param parent: the handler of the simulation, whose scheduler, network and chance it shares
+    :param name: of the process
     """
 
-    def __init__(self, parent: VirtualHandler) -> None:
+    def __init__(self, parent: VirtualHandler, name: str = "") -> None:
         super().__init__(parent._scheduler, parent._network)
         self.random = parent.random
+        self.name_of_process = name
         self._workers: list[VirtualWorker] = []
-        self._streams: list[VirtualStream] = []
+        self._streams: list[Closable] = []
 
     def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
         """Start a worker of this process. As `Handler.spawn`."""
@@ -30,7 +31,7 @@ class VirtualProcess(VirtualHandler):
         self._workers.append(worker)
         return worker
 
-    def _made(self, stream: VirtualStream) -> None:
+    def _made(self, stream: Closable) -> None:
         self._streams.append(stream)
 
     def crash(self) -> None:

@@ -1,0 +1,178 @@
+"""Histories of an administrator: those in which a change was lost or made by nobody, and those that look so and are right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pykafka.testing.history import ANY, Change, Deleted, Drained, Observe, Operation, Place, Send, State
+from tests.testing.stories import P0, TOPIC, Story
+
+TWO, THREE, GONE = "2 partitions", "3 partitions", "absent"
+
+
+def begin(story: Story) -> None:
+    story.note("a", Change("begin", (State("topic a", GONE),)))
+
+
+def change(story: Story, value: str, outcome: str = "ok", who: str = "a") -> None:
+    """Make the topic "a" like this, with the end of the call."""
+    story.end(story.invoke(who, Change("change it", (State("topic a", value),))), outcome)
+
+
+def look(story: Story, value: str, age_ms: int = 0, begun: Operation | None = None) -> None:
+    """Show the topic "a"."""
+    begun = begun or story.invoke("a", Observe("describe a", age_ms=age_ms))
+    story.ok(begun, Observe("describe a", (State("topic a", value),), age_ms))
+
+
+# Anomalies
+
+
+def created_and_not_there(story: Story) -> None:
+    begin(story)
+    change(story, TWO)
+    look(story, GONE)
+
+
+def deleted_and_still_there(story: Story) -> None:
+    begin(story)
+    change(story, TWO)
+    change(story, GONE)
+    look(story, TWO)
+
+
+def change_was_taken_back(story: Story) -> None:
+    """The first answer shows it, a later one does not."""
+    begin(story)
+    change(story, TWO)
+    change(story, THREE)
+    look(story, THREE)
+    look(story, TWO)
+
+
+def too_old(story: Story) -> None:
+    """The answer may be old, but not so old."""
+    begin(story)
+    change(story, TWO)
+    story.clock_ms += 100
+    look(story, GONE, age_ms=50)
+
+
+def refused_and_there(story: Story) -> None:
+    """The call was repeated after its answer was lost, and the program was given the second answer."""
+    begin(story)
+    change(story, TWO, outcome="fail")
+    look(story, TWO)
+
+
+def nobody_changed_it(story: Story) -> None:
+    begin(story)
+    change(story, TWO)
+    look(story, THREE)
+
+
+def shown_before_it_was_asked_for(story: Story) -> None:
+    begin(story)
+    look(story, TWO)
+    change(story, TWO)
+
+
+# Right ones
+
+
+def made_and_shown(story: Story) -> None:
+    begin(story)
+    look(story, GONE)
+    for value in (TWO, THREE, GONE, TWO):
+        change(story, value)
+        look(story, value)
+
+
+def unknown_change_is_there_or_not(story: Story) -> None:
+    begin(story)
+    change(story, TWO, outcome="unknown")
+    look(story, GONE)
+    look(story, TWO)
+
+
+def unknown_change_comes_late(story: Story) -> None:
+    """It takes effect after a later one that was acknowledged."""
+    begin(story)
+    change(story, TWO)
+    change(story, GONE, outcome="unknown")
+    change(story, THREE)
+    look(story, GONE)
+
+
+def call_without_an_end(story: Story) -> None:
+    begin(story)
+    story.invoke("b", Change("create it", (State("topic a", TWO),)))
+    look(story, TWO)
+    look(story, GONE)
+
+
+def refused_and_not_there(story: Story) -> None:
+    begin(story)
+    change(story, TWO, outcome="fail")
+    look(story, GONE)
+
+
+def changed_while_it_was_looked_at(story: Story) -> None:
+    """Before and after are both right."""
+    for value in (GONE, TWO):
+        begin(story)
+        begun = story.invoke("a", Observe("describe a"))
+        change(story, TWO, who="b")
+        look(story, value, begun=begun)
+
+
+def old_metadata(story: Story) -> None:
+    begin(story)
+    change(story, TWO)
+    story.clock_ms += 100
+    look(story, GONE, age_ms=200)
+
+
+def not_known_any_more(story: Story) -> None:
+    begin(story)
+    change(story, TWO)
+    change(story, ANY)
+    look(story, TWO)
+    look(story, GONE)
+
+
+def nothing_is_known_of_it(story: Story) -> None:
+    look(story, TWO)
+    story.fail(story.invoke("a", Observe("describe a")), "Error")
+
+
+def deleted_record_of_unknown_offset(story: Story) -> None:
+    """Its acknowledgement names no offset, so that it may be one of those that were deleted."""
+    story.send(1)
+    story.note("a", Deleted(Place(TOPIC, P0.partition, 1)))
+    story.ok(story.invoke("p", Send(TOPIC, 2, 0)), Send(TOPIC, 2, 0, 1))
+    story.poll((1, 2))
+    story.note("c", Drained((TOPIC,)))
+
+
+PLANTED: list[tuple[str, Callable[[Story], object]]] = [
+    ("lost-change", created_and_not_there),
+    ("lost-change", deleted_and_still_there),
+    ("lost-change", change_was_taken_back),
+    ("lost-change", too_old),
+    ("unmade-change", refused_and_there),
+    ("unmade-change", nobody_changed_it),
+    ("unmade-change", shown_before_it_was_asked_for),
+]
+LEGAL: list[tuple[str, Callable[[Story], object]]] = [
+    ("", made_and_shown),
+    ("", unknown_change_is_there_or_not),
+    ("", unknown_change_comes_late),
+    ("", call_without_an_end),
+    ("", refused_and_not_there),
+    ("", changed_while_it_was_looked_at),
+    ("", old_metadata),
+    ("", not_known_any_more),
+    ("", nothing_is_known_of_it),
+    ("", deleted_record_of_unknown_offset),
+]

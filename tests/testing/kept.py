@@ -1,0 +1,95 @@
+"""Histories of a group that ZooKeeper keeps: reads by members that ZooKeeper did not have as the owners, and right ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pykafka.testing.history import Owner
+from tests.testing.stories import GROUP, P0, Story
+
+
+def owner(story: Story, who: str, is_owner: bool = True, forced: bool = False) -> None:
+    """ZooKeeper has a member as the owner of the partition, or no more."""
+    story.note("zookeeper", Owner(GROUP, P0, who, is_owner, forced))
+
+
+def begin(story: Story, *members: str) -> None:
+    """Store two records, and start members."""
+    story.sends(1, 2)
+    for who in members:
+        story.consumer(who, GROUP)
+
+
+# Anomalies
+
+
+def read_after_loss(story: Story) -> None:
+    begin(story, "c")
+    owner(story, "c")
+    story.poll((0, 1))
+    owner(story, "c", is_owner=False)
+    story.clock_ms += 100
+    story.poll((1, 2))
+
+
+def read_what_another_has(story: Story) -> None:
+    begin(story, "c", "d")
+    owner(story, "d")
+    story.poll((0, 1), (1, 2), who="c")
+
+
+def read_again_after_it_knew(story: Story) -> None:
+    """Its session was ended for no reason, and it has noticed that."""
+    begin(story, "c")
+    owner(story, "c")
+    owner(story, "c", is_owner=False, forced=True)
+    story.revoked(1, P0)
+    story.clock_ms += 100
+    story.poll((0, 1), (1, 2))
+
+
+# Right ones
+
+
+def one_after_the_other(story: Story) -> None:
+    begin(story, "c", "d")
+    owner(story, "c")
+    story.poll((0, 1), who="c")
+    owner(story, "c", is_owner=False)
+    owner(story, "d")
+    story.poll((1, 2), who="d")
+
+
+def had_it_just_before(story: Story) -> None:
+    begin(story, "c")
+    owner(story, "c")
+    owner(story, "c", is_owner=False)
+    story.poll((0, 1), (1, 2))
+
+
+def cannot_know_yet(story: Story) -> None:
+    begin(story, "c")
+    owner(story, "c")
+    owner(story, "c", is_owner=False, forced=True)
+    story.clock_ms += 100
+    story.poll((0, 1), (1, 2))
+
+
+def in_no_group(story: Story) -> None:
+    begin(story)
+    story.consumer("c")
+    owner(story, "d")
+    story.poll((0, 1), (1, 2))
+
+
+PLANTED: list[tuple[str, Callable[[Story], object]]] = [
+    ("read-without-owning", read_after_loss),
+    ("read-without-owning", read_what_another_has),
+    ("read-without-owning", read_again_after_it_knew),
+]
+LEGAL: list[tuple[str, Callable[[Story], object]]] = [
+    ("", one_after_the_other),
+    ("", had_it_just_before),
+    ("", cannot_know_yet),
+    ("", in_no_group),
+]
