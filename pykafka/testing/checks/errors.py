@@ -17,7 +17,7 @@ class Ordinary:
     """Errors that are ordinary outcomes of calls.
 
     :param errors: their names
-    :param calls: names of actions, or of what `Call` has; empty: of all
+    :param calls: names of actions, or of what `Call` has, or the first words of these; empty: of all
     :param faults: words of faults that explain them, with spaces between; empty: they need no fault
     :param lasts_ms: for how long after its end a fault explains them (ms)
     :param processes: names of programs; empty: of all
@@ -59,6 +59,8 @@ def what_of(operation: Operation) -> str:
 
 
 def _explains(one: Ordinary, what: str, begun: Operation, ended: Operation, disturbances: Disturbances) -> bool:
-    if (one.calls and what not in one.calls) or (one.processes and ended.process not in one.processes):
+    if one.calls and what not in one.calls and what.partition(" ")[0] not in one.calls:
+        return False
+    if one.processes and ended.process not in one.processes:
         return False
     return not one.faults or disturbances.any_between(begun.time_ms, ended.time_ms, one.faults, one.lasts_ms)
