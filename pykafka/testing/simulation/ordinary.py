@@ -27,7 +27,7 @@ _AT_ANY_TIME: tuple[Ordinary, ...] = (
     Ordinary(("Crash",), ("poll", "acquire")),
     Ordinary(("TransactionAbortedError",), ("send",)),
     # Rebalances.
-    Ordinary(("ShareLostError", "OffsetsNotCommitted"), ("commit", "close consumer")),
+    Ordinary(("ShareLostError", "OffsetsNotCommitted"), ("commit", "close consumer", "stop run", "wait")),
     Ordinary(("ShareLostError", "TransactionAbortableError"), ("send_offsets", "exactly_once")),
     # Locks of share records end while a program is slow.
     Ordinary(("InvalidRecordState",), ("acknowledge",)),
@@ -35,7 +35,15 @@ _AT_ANY_TIME: tuple[Ordinary, ...] = (
     Ordinary(("TopicAlreadyExists",), ("create",), processes=("a1",)),
     Ordinary(("UnknownTopicOrPartition",), ("delete", "alter", "add"), processes=("a1",)),
     Ordinary(("InvalidPartitions",), ("add",), processes=("a1",)),
-    Ordinary(("GroupIdNotFound",), ("delete",), processes=("a1",)),
+    Ordinary(("GroupIdNotFound",), ("delete", "describe groups"), processes=("a1",)),
+    Ordinary(("TransactionalIdNotFound",), ("describe transactions",), processes=("a1",)),
+    # Brokers of 2.8 and before do not have them.
+    Ordinary(("UnsupportedVersion",), ("describe transactions", "list transactions"), processes=("a1",)),
+    # It deletes a topic, and makes it anew.
+    Ordinary(
+        ("UnknownTopicId", "UnknownTopicOrPartition", "InconsistentTopicId"),
+        processes=("p5", "c5", "m5"),
+    ),
     # Records without a key, for a compacted topic.
     Ordinary(("InvalidRecord",), ("send",), processes=("v1",)),
 )
@@ -86,8 +94,6 @@ ORDINARY: tuple[Ordinary, ...] = (
     Ordinary(
         ("LeaderNotFoundError", "ProducerQueueFullError"), ("send",), (*UNREACHABLE, *REFUSED), LASTS_MS
     ),
-    # Calls that ask all brokers, some of which have failed.
-    Ordinary(("AdminError",), faults=(*UNREACHABLE, *REFUSED), lasts_ms=LASTS_MS),
     Ordinary(("ZooKeeperError",), faults=ZOOKEEPER, lasts_ms=LASTS_MS),
     # Share sessions end with their connections, and their records cannot be read if a fault damages them.
     Ordinary(
