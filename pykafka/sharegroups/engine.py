@@ -200,6 +200,18 @@ class ShareEngine:
             self._changed = True
             self._next_attempt = self.handler.now() + self._backoff.seconds(self._attempts)
 
+    def wait(self, left: float | None) -> None:
+        """Wait until something arrives, or leaders have to be looked up again.
+
+        That is not at the end of a short call: its lookup would have no time, again and again.
+
+        :param left: the time that the call has left (s); None: it has no end
+        """
+        most = LEADER_POLL_INTERVAL_S if left is None else min(left, LEADER_POLL_INTERVAL_S)
+        if self._changed:
+            most = min(most, max(self._next_attempt - self.handler.now(), 0.0))
+        self.arrived.wait(most)
+
     def _assign_sessions(self, left_ms: int | None) -> bool:
         seen, self._seen = self._seen, None
         if seen is not None:
@@ -210,14 +222,15 @@ class ShareEngine:
         if any(id_ not in names for id_ in assignment):
             self.cluster.refresh_older(LEADER_POLL_INTERVAL_S, self.topics, left_ms)
             names = {self.cluster.topic_id(name): name for name in self.topics}
+        # No set: in virtual time the order of what follows is that of the assignment.
         wanted = {
-            (TopicPartition(names[id_], number), id_)
+            (TopicPartition(names[id_], number), id_): None
             for id_, numbers in assignment.items()
             if id_ in names
             for number in numbers
         }
         with self.lock:
-            for gone in self._assigned_to.keys() - wanted:
+            for gone in [one for one in self._assigned_to if one not in wanted]:
                 self._assigned_to.pop(gone).wanted.pop(gone[0], None)
             for key in self._trouble.keys() - {key for key, _ in wanted}:
                 self._trouble.pop(key, None)

@@ -14,6 +14,7 @@ from random import Random
 from time import process_time
 from typing import Any, cast
 
+from pykafka.exceptions import RecordNotHandledError
 from pykafka.handlers.base import Handler, Worker
 from pykafka.network.api_versions import forget_hints
 from pykafka.testing.checker import Anomaly, Checker
@@ -161,8 +162,9 @@ class Simulation:
             errors += scheduler.run(self._run_virtually, VirtualHandler(scheduler, network), history, network)
         except SchedulerError as error:
             errors.append(("scheduler", error))
-        # A program may refuse a record that its run has lost meanwhile: the client reports that.
-        errors += [one for one in scheduler.errors if not isinstance(one[1], RefusedError)]
+        # A program may refuse a record that its run has lost meanwhile, and the dead letters of several records may fail at
+        # once, of which one is raised: the client reports both.
+        errors += [one for one in scheduler.errors if not isinstance(one[1], RefusedError | RecordNotHandledError)]
         if not errors:
             connections = (f"{network.open_connections} connections",) if network.open_connections else ()
             history.note("simulation", Left(tuple(scheduler.leftovers), connections))

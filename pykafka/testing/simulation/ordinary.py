@@ -10,11 +10,14 @@ names a fault that has these words, `fail` each fault of that name. "At any time
 from __future__ import annotations
 
 from pykafka.testing.checker import Ordinary
+from pykafka.testing.simulation import zookeeping
 
 #: Faults by which requests or their answers are late or lost, and connections are refused or end.
 UNREACHABLE = ("stop", "pause", "hang_up", "cut", "hold", "latency", "network", "cut_all", "throttle", "late")
 #: Faults by which a request reaches its broker, and is not done there.
 REFUSED = ("isolate", "set_leader", "move_leader", "move_coordinator", "unclean", "forget", "early_batches", "fail")
+#: Faults by which ZooKeeper does not answer, or its sessions end.
+ZOOKEEPER = tuple(sorted(zookeeping.FAULTS))
 #: How long a fault may make calls fail after its end (ms): a batch waits behind others, and keeps the last error; a client
 #: waits before it asks again; a request that was sent before is answered late.
 LASTS_MS = 5_000
@@ -24,10 +27,23 @@ _AT_ANY_TIME: tuple[Ordinary, ...] = (
     Ordinary(("Crash",), ("poll", "acquire")),
     Ordinary(("TransactionAbortedError",), ("send",)),
     # Rebalances.
-    Ordinary(("ShareLostError", "OffsetsNotCommitted"), ("commit", "close consumer")),
+    Ordinary(("ShareLostError", "OffsetsNotCommitted"), ("commit", "close consumer", "stop run", "wait")),
     Ordinary(("ShareLostError", "TransactionAbortableError"), ("send_offsets", "exactly_once")),
     # Locks of share records end while a program is slow.
     Ordinary(("InvalidRecordState",), ("acknowledge",)),
+    # The program of administration changes what is not there, and makes what is.
+    Ordinary(("TopicAlreadyExists",), ("create",), processes=("a1",)),
+    Ordinary(("UnknownTopicOrPartition",), ("delete", "alter", "add"), processes=("a1",)),
+    Ordinary(("InvalidPartitions",), ("add",), processes=("a1",)),
+    Ordinary(("GroupIdNotFound",), ("delete", "describe groups"), processes=("a1",)),
+    Ordinary(("TransactionalIdNotFound",), ("describe transactions",), processes=("a1",)),
+    # Brokers of 2.8 and before do not have them.
+    Ordinary(("UnsupportedVersion",), ("describe transactions", "list transactions"), processes=("a1",)),
+    # It deletes a topic, and makes it anew.
+    Ordinary(
+        ("UnknownTopicId", "UnknownTopicOrPartition", "InconsistentTopicId"),
+        processes=("p5", "c5", "m5"),
+    ),
     # Records without a key, for a compacted topic.
     Ordinary(("InvalidRecord",), ("send",), processes=("v1",)),
 )
@@ -74,6 +90,13 @@ ORDINARY: tuple[Ordinary, ...] = (
         faults=(*UNREACHABLE, *REFUSED, "hold_markers"),
         lasts_ms=LASTS_MS,
     ),
+    # A partition has no leader, or memory is full of messages for one that cannot be reached.
+    Ordinary(("LeaderNotFoundError", "ProducerQueueFullError"), ("send",), (*UNREACHABLE, *REFUSED), LASTS_MS),
+    Ordinary(("ZooKeeperError",), faults=ZOOKEEPER, lasts_ms=LASTS_MS),
+    # Records that a reader has not had yet are deleted, and the look-up of its next position fails for a while.
+    Ordinary(("OffsetOutOfRangeError",), ("poll",), (*UNREACHABLE, *REFUSED), LASTS_MS, processes=("c4", "m4")),
+    # A broker has left the cluster while all of them are asked.
+    Ordinary(("BrokerNotAvailable",), ("list",), UNREACHABLE, LASTS_MS, processes=("a1",)),
     # Share sessions end with their connections, and their records cannot be read if a fault damages them.
     Ordinary(
         ("InvalidShareSessionEpoch", "ShareSessionNotFound"),
