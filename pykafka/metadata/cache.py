@@ -167,6 +167,7 @@ class MetadataCache:
             )
         if response.brokers:
             self._brokers.answered()
+            self._brokers.stale.judge(broker.id, response, self.topics)
 
     def take_over(self, response: wire.MetadataResponse, names: list[str] | None, is_first: bool) -> None:
         """Take over fresh metadata, and part with the brokers that have left.
