@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pykafka.metadata.partition import NO_EPOCH
+
 if TYPE_CHECKING:
-    from pykafka.metadata.cache import KnownTopic
+    from pykafka.metadata.partition import KnownTopic
     from pykafka.protocol import wire
 
 #: How long after the last useless answer the client again asks the connected brokers first (s).
@@ -15,7 +17,6 @@ REMEMBERED_S = 60.0
 #: Each time so many useless answers had a topic without leaders, or lacked one, the last of them counts: a cluster may well be
 #: without a leader, or a topic, and each other broker that is asked costs a connection.
 LEADERLESS_ANSWERS = 4
-_NO_EPOCH = -1
 _NO_LEADER = -1
 
 
@@ -109,7 +110,7 @@ def _is_older(topic: Any, known: KnownTopic | None) -> bool:
     if known is None or known.id is None or topic.topic_id != known.id:
         return False
     epochs = known.epochs
-    return any(_NO_EPOCH < part.leader_epoch < epochs.get(part.partition_index, _NO_EPOCH) for part in topic.partitions)
+    return any(NO_EPOCH < part.leader_epoch < epochs.get(part.partition_index, NO_EPOCH) for part in topic.partitions)
 
 
 def _has_news(topic: Any, known: KnownTopic | None) -> bool:
@@ -121,6 +122,6 @@ def _has_news(topic: Any, known: KnownTopic | None) -> bool:
         before = partitions.get(part.partition_index)
         if before is None or before.leader != part.leader_id:
             return True
-        if part.leader_epoch > known.epochs.get(part.partition_index, _NO_EPOCH) > _NO_EPOCH:
+        if part.leader_epoch > known.epochs.get(part.partition_index, NO_EPOCH) > NO_EPOCH:
             return True
     return len(topic.partitions) != len(partitions)

@@ -10,8 +10,7 @@ import pytest
 from pykafka.broker import Broker
 from pykafka.handlers import ThreadingHandler
 from pykafka.metadata.brokers import Brokers
-from pykafka.metadata.cache import KnownTopic
-from pykafka.metadata.partition import PartitionMetadata, TopicMetadata
+from pykafka.metadata.partition import KnownTopic, PartitionMetadata, TopicMetadata
 from pykafka.metadata.stale_brokers import LEADERLESS_ANSWERS, REMEMBERED_S, StaleBrokers
 from pykafka.protocol import wire
 
@@ -56,7 +55,7 @@ def _known(leaders: Leaders, topic_id: UUID | None = ID) -> dict[str, KnownTopic
 
 
 def _judge(stale: StaleBrokers, broker: int, answer: wire.MetadataResponse, known: dict[str, KnownTopic]) -> list[int]:
-    """Let a broker answer a worker that doubts the topic; return the brokers to ask last."""
+    """Return the brokers to ask last once one has answered a worker that doubts the topic."""
     with stale.doubting([TOPIC]):
         stale.judge(broker, answer, known)
     return list(stale.order())
