@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.exceptions import FieldValueError, KafkaException, NoBrokersAvailableError
@@ -183,6 +184,7 @@ class MetadataRefresh:
     :param update: asks the cluster for some topics (None: all), for so long (ms; None: as long as it takes), and takes the
         answer over; called under the lock
     :param held: gives the names of the topics that the application holds
+    :param doubting: notes that a worker doubts the known leaders of topics while it updates them
     """
 
     def __init__(
@@ -191,11 +193,13 @@ class MetadataRefresh:
         schedule: RefreshSchedule,
         update: Callable[[list[str] | None, int | None], object],
         held: Callable[[], Iterable[str]],
+        doubting: Callable[[Iterable[str]], AbstractContextManager[None]],
     ) -> None:
         self._handler = handler
         self._schedule = schedule
         self._update = update
         self._held = held
+        self._doubting = doubting
         self.after_fork()
 
     def after_fork(self) -> None:
@@ -234,10 +238,11 @@ class MetadataRefresh:
         with self._lock:
             if self._schedule.covers(seen, names):
                 return
-            if names is None or self._schedule.is_old:
-                self._update_in_use(timeout_ms)
-            else:
-                self._update_if_due(names, timeout_ms)
+            with self._doubting(names or ()):
+                if names is None or self._schedule.is_old:
+                    self._update_in_use(timeout_ms)
+                else:
+                    self._update_if_due(names, timeout_ms)
 
     def older(self, max_age_s: float, names: list[str], timeout_ms: int | None = None) -> None:
         """Update topics, and those that the application holds, if the oldest answer about them is this old (s).
@@ -263,7 +268,8 @@ class MetadataRefresh:
         with self._lock:
             names = find()
             if names:
-                self._update_if_due(names, timeout_ms)
+                with self._doubting(names):
+                    self._update_if_due(names, timeout_ms)
 
     def _ask(self, names: list[str] | None, timeout_ms: int | None) -> None:
         try:
