@@ -18,8 +18,10 @@ from pykafka.handlers.base import Handler, Worker
 from pykafka.testing.checker import Anomaly, Checker
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Drained, Fault, History, Left, OpenTopic, Operation
+from pykafka.testing.simulation.calm import CalmError, failures
 from pykafka.testing.simulation.consumers import HEARTBEAT_MS, SESSION_MS, Handling, Member, Reading
-from pykafka.testing.simulation.plan import Injector, PlannedFault, Targets, draw
+from pykafka.testing.simulation.members import Pooling, Visiting, unreliable
+from pykafka.testing.simulation.plan import Injector, PlannedFault, Targets, draw, draw_calm
 from pykafka.testing.simulation.producers import Producing, Transacting
 from pykafka.testing.simulation.transforming import Transforming
 from pykafka.testing.simulation.world import World
@@ -40,6 +42,8 @@ ENOUGH_SEEDS = 200
 _LINES = 80
 _LOOK_S = 0.1
 ORDERS, SOURCE, TARGET, LOSSY = "orders", "source", "target", "lossy"
+#: The second topic of members whose subscription changes.
+EXTRA = "extra"
 
 
 @dataclass
@@ -81,23 +85,30 @@ class Simulation:
     def __post_init__(self) -> None:
         chance = Random(f"simulation {self.seed}")
         self.brokers = chance.randint(3, 5)
-        self.is_live = chance.random() < 0.5
+        self.is_live = chance.random() < 0.6
         self.lasts_ms = chance.choice((2_000, 5_000, 10_000))
         self.handles = chance.random() < 0.3
         self.loses = chance.random() < 0.2
+        self.forgets = chance.random() < 0.2
+        self.changes_topics = chance.random() < 0.15
         self.topics = {ORDERS: chance.randint(1, 4)}
         if self.handles:
             self.topics |= dict.fromkeys((SOURCE, TARGET), chance.randint(1, 2))
         if self.loses:
             self.topics[LOSSY] = 1
+        if self.changes_topics:
+            self.topics[EXTRA] = chance.randint(1, 2)
         self.preemption = chance.choice((0.0, 0.0, 0.1))
         self.release = chance.choice(("4.4", "4.4", "4.4", "3.9", "2.8"))
         self.transactions = chance.randint(1, 2)
         self._choices = chance.random()
-        if self.plan is None:
-            coordinated = [("group", "readers"), ("group", "handlers"), ("transaction", "t1"), ("transaction", "x1")]
-            targets = Targets(range(1, self.brokers + 1), self.topics, [LOSSY] if self.loses else [], coordinated)
-            self.plan = draw(chance, targets, chance.choice((0, 2, 4, 8, 12, 20)), self.lasts_ms)
+        coordinated = [("group", "readers"), ("group", "handlers"), ("transaction", "t1"), ("transaction", "x1")]
+        targets = Targets(
+            range(1, self.brokers + 1), self.topics, [LOSSY] * self.loses, coordinated, [ORDERS] * self.forgets
+        )
+        drawn = draw(chance, targets, chance.choice((0, 2, 4, 8, 12, 20)), self.lasts_ms)
+        self.plan = drawn if self.plan is None else self.plan
+        self.calm_plan = draw_calm(chance, targets) if self.is_live else []
 
     def run(self) -> Result:
         """Run it in virtual time."""
@@ -133,8 +144,9 @@ class Simulation:
                 consumer_heartbeat_interval_ms=HEARTBEAT_MS,
             )
             world = World(self.seed, handler, cluster, history, network)
+            world.is_live = self.is_live
             _Run(self, world).run()
-        return world.errors
+        return world.errors + failures(history, world.calm_ms)
 
     def _run_virtually(self, handler: Handler, history: History, network: Network) -> list[tuple[str, BaseException]]:
         errors = self.run_on(handler, history, network)
@@ -145,30 +157,47 @@ class Simulation:
         """Return the programs that write, and those that read."""
         chance, lasts_ms = Random(self._choices), self.lasts_ms
         options = chance.choice(({}, {}, {"enable_idempotence": False}, {"acks": 1}))
+        options = {} if self.forgets else options
+        bursts = 0.8 if self.forgets else chance.choice((0.0, 0.8))
+        remembered = not self.forgets
         writers: list[Any] = [
-            Producing(world, "p1", ORDERS, chance.randint(5, 40), lasts_ms, chance.choice((0.0, 0.8)), **options)
+            Producing(world, "p1", ORDERS, chance.randint(5, 40), lasts_ms, bursts, remembered, **options)
         ]
         if chance.random() < 0.6:
             writers.append(Transacting(world, "t1", ORDERS, chance.randint(5, 40), lasts_ms))
         readers: list[Any] = [Reading(world, "c1", ORDERS, chance.random() < 0.5, chance.choice((0.0, 0.05)))]
-        if chance.random() < 0.6:
+        if chance.random() < 0.6 or self.changes_topics:
             restarts, committed = chance.choice((0.0, 0.05)), chance.random() < 0.5
             member: dict[str, Any] = chance.choice(
                 (
-                    {"protocol": "consumer" if self.release == "4.4" else "auto"},
+                    *[{"protocol": "consumer" if self.release == "4.4" else "auto"}] * 2,
                     {"protocol": "classic", "assignor": "range"},
                     {"protocol": "classic", "assignor": "cooperative-sticky"},
+                    {"protocol": "classic", "assignor": unreliable(world)},
                 )
             )
             habits: dict[str, Any] = {"deaths": chance.choice((0, 0, 2)), "auto_commit": chance.random() < 0.4}
+            habits["asynchronous"] = chance.random() < 0.4
+            if self.changes_topics:
+                habits["other_topic"] = EXTRA
+            kind: Any = Member
+            if chance.random() < 0.15 and not self.changes_topics:
+                kind, habits = Pooling, {}
             for number in range(chance.randint(1, 3)):
-                readers.append(Member(world, f"m{number}", ORDERS, "readers", committed, restarts, **habits, **member))
+                readers.append(kind(world, f"m{number}", ORDERS, "readers", committed, restarts, **habits, **member))
+            if chance.random() < 0.2:
+                by_itself = habits.get(
+                    "auto_commit", kind is Pooling
+                )  # as the history has commits of all members, or none
+                readers.append(Visiting(world, "v1", ORDERS, "readers", committed, auto_commit=by_itself, **member))
         if self.handles:
             writers.append(Producing(world, "p2", SOURCE, chance.randint(5, 20), lasts_ms))
             for number in range(chance.randint(1, 2)):
                 handling = Transforming if chance.random() < 0.5 else Handling
                 readers.append(handling(world, f"x{number + 1}", SOURCE, TARGET, "handlers"))
             readers.append(Reading(world, "c2", TARGET, committed=True))
+        if self.changes_topics:
+            writers.append(Producing(world, "p5", EXTRA, 10, lasts_ms))
         if self.loses:
             writers.append(Producing(world, "p3", LOSSY, 20, lasts_ms))
             readers.append(Reading(world, "c3", LOSSY, committed=False))
@@ -192,20 +221,38 @@ class _Run:
         readers = [self._start(program) for program in self._readers]
         if self._simulation.is_live:
             self._handler.sleep(self._simulation.lasts_ms / 1000)
-            self._end(faults)
+            self._end(self._injector, faults)
+            self._world.calm_ms = self._world.history.note(
+                "simulation", Fault("from here on calls have to succeed")
+            ).time_ms
+            self._world.calm.set()
+            injector = Injector(self._world, self._simulation.calm_plan)
+            changes = self._handler.spawn(self._world.guarded("changes", injector.run), name="changes")
             self._join(writers)
             self._drain()
         else:
             self._join(writers)
         self._world.stopping.set()
         self._join(readers)
-        self._end(faults)
+        self._look_for_members()
+        self._end(self._injector, faults)
+        if self._simulation.is_live:
+            self._end(injector, changes)
+
+    def _look_for_members(self) -> None:
+        """Look for members that have not left, though they were closed when all was well."""
+        if self._simulation.is_live:
+            with self._world.cluster._locked() as state:
+                group = state.groups.get("readers")
+                is_empty = group is None or group.is_empty
+            if not is_empty:
+                self._world.history.note("simulation", Left(("members of group readers",)))
 
     def _start(self, program: Any) -> Worker:
         return self._handler.spawn(self._world.guarded(program.name, program.run), name=program.name)
 
-    def _end(self, faults: Worker) -> None:
-        self._injector.stop()
+    def _end(self, injector: Injector, faults: Worker) -> None:
+        injector.stop()
         self._join([faults])
 
     def _join(self, workers: Iterable[Worker]) -> None:
@@ -220,17 +267,26 @@ class _Run:
         while not all(map(self._is_drained, self._readers)) and self._handler.now() < until:
             self._handler.sleep(_LOOK_S)
         for reader in self._readers:
+            if reader.name == "c3" and not self._is_drained(reader):
+                missing = self._kept(LOSSY)[LOSSY] - self._world.seen[reader.reader]
+                self._world.errors.append((reader.name, CalmError(f"never read {sorted(missing)}, which the log has")))
+        for reader in self._readers:
             if isinstance(reader, (Handling, Transforming)):
                 continue  # who reads their results has to see all
             results_of = (SOURCE,) if reader.topic == TARGET else ()
             group = reader.group if isinstance(reader, Member) else ""
-            self._world.history.note(reader.name, Drained((reader.topic,), group, results_of=results_of))
+            self._world.history.note(reader.name, Drained(reader.topics, group, results_of=results_of))
 
     def _is_drained(self, reader: Any) -> bool:
         world = self._world
         if isinstance(reader, (Handling, Transforming)):
             return world.acknowledged[reader.source] <= world.handled
-        return reader.topic == LOSSY or world.acknowledged[reader.topic] <= world.seen[reader.reader]
+        values = self._kept(LOSSY) if reader.topic == LOSSY else world.acknowledged
+        return all(values[topic] <= world.seen[reader.reader] for topic in reader.topics)
+
+    def _kept(self, topic: str) -> dict[str, set[int]]:
+        """Return the values that are in the log of a topic, though others were lost."""
+        return {topic: {int(record.value) for record in self._world.cluster.records(topic)}}
 
 
 def shrink(result: Result, runs: int = 100) -> Result:

@@ -26,6 +26,7 @@ from pykafka.testing.history import (
     Send,
     Subscribe,
 )
+from pykafka.testing.simulation.owners import Holding
 from pykafka.testing.simulation.producers import BLOCK_MS, TRANSACTION_MS
 from pykafka.testing.simulation.world import CALL_MS, World
 from pykafka.transactions.exactly_once import exactly_once
@@ -36,10 +37,14 @@ POLL_MS = 500
 SESSION_MS, HEARTBEAT_MS = 2_000, 300
 #: How long a member may take between two polls (ms), and how long it sometimes takes (s).
 POLL_INTERVAL_MS, SLOW_S = 3_000, 4.0
+#: How likely a record that is handled exactly once takes so long (0 to 1).
+SLOW = 0.03
 #: How long `close()` may take to leave a group, besides its time-out (ms).
 LEAVE_MS = 5_000
 #: How often a member commits by itself (ms); how long one handles records before it is killed (s), how likely that is.
 AUTO_COMMIT_MS, HANDLING_S, DEATH = 200, 1.0, 0.2
+#: How long a member waits at most before it changes its subscription again (s).
+CHANGE_S = 0.05
 #: What consumers have in common.
 OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 1_000, "fetch_max_wait_ms": 500}
 
@@ -58,6 +63,8 @@ class Reading:
         self.world = world
         self.name = name
         self.topic = topic
+        #: All that it has to read in the end.
+        self.topics: tuple[str, ...] = (topic,)
         self.committed = committed
         self.seeks = seeks
         self.random = world.random(name)
@@ -179,6 +186,8 @@ class Member(Reading):
     :param restarts: how likely it is closed and starts again, after a poll (0 to 1)
     :param deaths: how many times it is killed at most
     :param auto_commit: it commits by itself, and not by hand
+    :param asynchronous: it reads on while its commits are made
+    :param other_topic: a second one, which it leaves and comes back to, now and then; "": none
     """
 
     # The listener's commit is part of a poll.
@@ -194,6 +203,8 @@ class Member(Reading):
         restarts: float = 0.0,
         deaths: int = 0,
         auto_commit: bool = False,
+        asynchronous: bool = False,
+        other_topic: str = "",
         **options: Any,
     ) -> None:
         super().__init__(world, name, topic, committed)
@@ -202,6 +213,10 @@ class Member(Reading):
         self.restarts = restarts
         self.deaths = deaths
         self.auto_commit = auto_commit
+        self.asynchronous = asynchronous
+        if other_topic:
+            self.topics = (topic, other_topic)
+        self._subscribed: tuple[str, ...] = ()
         if auto_commit:
             self.options |= {"auto_commit": True, "auto_commit_interval_ms": AUTO_COMMIT_MS}
         self.options |= {
@@ -226,15 +241,38 @@ class Member(Reading):
         history.note(self.name, OpenConsumer(self.group, self.committed))
         self._held.clear()
         self._consumer = consumer = client.consumer(**self.options)
-        begun = history.invoke(self.name, Subscribe((self.topic,)), CALL_MS)
         try:
-            consumer.subscribe(self.topic, timeout=CALL_MS / 1000)
-        except KafkaException as error:
-            history.fail(begun, type(error).__name__)
+            self._subscribe(consumer, self.topics)
+        except KafkaException:
             consumer.close(CALL_MS / 1000)
             raise
-        history.ok(begun)
         return consumer
+
+    def _subscribe(self, consumer: Any, topics: tuple[str, ...]) -> None:
+        begun = self.world.history.invoke(self.name, Subscribe(topics), CALL_MS)
+        try:
+            consumer.subscribe(*topics, timeout=CALL_MS / 1000)
+        except KafkaException as error:
+            self.world.history.fail(begun, type(error).__name__)
+            raise
+        self._subscribed = topics
+        self.world.history.ok(begun)
+
+    def _change_topics(self, consumer: Any) -> None:
+        """Leave a topic, and come back at once or later; after the last fault it has to have all of them."""
+        if self.world.calm.is_set():
+            wanted = [self.topics] if self._subscribed != self.topics else []
+        elif self.random.random() < 0.2:
+            wanted = [self.random.choice((self.topics, *zip(self.topics))) for _ in range(self.random.randint(1, 3))]
+        else:
+            wanted = []
+        for topics in wanted:
+            try:
+                self._subscribe(consumer, topics)
+            except KafkaException:  # the call is in the history
+                self.world.pause()
+            if self.random.random() < 0.5:
+                self.world.handler.sleep(self.random.random() * CHANGE_S)
 
     def work(self, consumer: Any) -> None:
         """Read until the simulation ends, or it is time to start again."""
@@ -247,6 +285,8 @@ class Member(Reading):
                 self.commit(consumer)
             if self._held and self.random.random() < 0.05:
                 self._ask(consumer)
+            if len(self.topics) > 1:
+                self._change_topics(consumer)
             if self.random.random() < self.restarts:
                 return
             if self.random.random() < self.restarts / 4:
@@ -258,9 +298,22 @@ class Member(Reading):
             return
         history = self.world.history
         places = tuple(Place(key.topic, key.partition, offset) for key, offset in sorted(self.positions.items()))
-        begun = history.invoke(self.name, Commit(self.group, places), CALL_MS + self.world.socket_ms)
+        offsets = {TopicPartition(*place[:2]): place.offset for place in places}
+        begun = history.invoke(
+            self.name, Commit(self.group, places), None if self.asynchronous else CALL_MS + self.world.socket_ms
+        )
+
+        def ended(error: KafkaException | None, _: object) -> None:
+            if error is None:
+                history.ok(begun)
+            else:
+                history.unknown(begun, type(error).__name__)
+
+        if self.asynchronous:
+            consumer.commit_async(offsets, ended)
+            return
         try:
-            consumer.commit({TopicPartition(*place[:2]): place.offset for place in places}, timeout=CALL_MS / 1000)
+            consumer.commit(offsets, timeout=CALL_MS / 1000)
         except KafkaException as error:
             history.unknown(begun, type(error).__name__)
         else:
@@ -292,6 +345,7 @@ class Member(Reading):
     def on_assigned(self, partitions: list[TopicPartition]) -> None:
         """Note what the member has now."""
         self._held.update(partitions)
+        self.world.owners.assign(self.group, self.name, partitions)
         held = tuple(sorted(self._held))
         self.world.history.note(self.name, Assigned(self.group, self._generation(), held))
 
@@ -306,6 +360,7 @@ class Member(Reading):
         self._give_up(partitions, lost=True)
 
     def _give_up(self, partitions: list[TopicPartition], lost: bool) -> None:
+        self.world.owners.give_up(self.group, self.name, partitions)
         for key in partitions:
             self._held.discard(key)
             self.positions.pop(key, None)
@@ -330,10 +385,12 @@ class Handling:
         self.options: dict[str, Any] = {
             **OPTIONS,
             "group": group,
+            "listener": Holding(world, name, group),
             "isolation_level": "read_committed",
             "session_timeout_ms": SESSION_MS,
             "heartbeat_interval_ms": HEARTBEAT_MS,
             "consumer_timeout_ms": 1_000,
+            "max_poll_interval_ms": POLL_INTERVAL_MS,
             **options,
         }
 
@@ -369,6 +426,8 @@ class Handling:
 
     def _handle(self, record: Record) -> ProducerRecord[bytes, bytes]:
         value, cause = self.world.new_value(), int(record.value or b"")
+        if not self.world.calm.is_set() and self.random.random() < SLOW:
+            self.world.stopping.wait(SLOW_S)
         self.world.causes[value] = cause
         sent = Send(self.target, value, record.partition, cause=cause)
         self.world.history.invoke(self.name, sent)

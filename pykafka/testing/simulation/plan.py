@@ -8,7 +8,8 @@ from random import Random
 from typing import Any
 
 from pykafka.testing.history import Fault
-from pykafka.testing.simulation.world import World
+from pykafka.testing.simulation.storms import early_batches, forget, late, move_leader, storm
+from pykafka.testing.simulation.world import GRACE_MS, World
 from pykafka.testing.virtual import NetworkFaults
 
 Undo = Callable[[], object]
@@ -43,6 +44,10 @@ PRODUCE_ERRORS = tuple(error for error in ERRORS if error[0] == "Produce")
 #: APIs whose connections are cut, and whose answers are held.
 APIS = sorted({api for api, _ in ERRORS})
 PLACES = ("before", "middle", "after")
+#: How likely several faults meet, instead of one that comes alone (0 to 1).
+STORMS = 0.5
+#: How long a fault lasts that only the end of the run puts right (ms).
+FOR_GOOD_MS = 600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +112,16 @@ def _throttle(world: World, api: str, milliseconds: int) -> Undo:
     return world.cluster.throttle(api, milliseconds).end
 
 
-def _fail(world: World, api: str, error: str, times: int) -> Undo:
-    return world.cluster.fail(api, error, times).end
+def _fail(world: World, api: str, error: str, times: int, broker: int | None = None, latency_ms: int = 0) -> Undo:
+    return world.cluster.fail(api, error, times, broker, latency_ms=latency_ms).end
 
 
-def _cut(world: World, api: str, place: str, times: int) -> Undo:
-    return world.cluster.cut(api, place, times).end
+def _cut(world: World, api: str, place: str, times: int, broker: int | None = None) -> Undo:
+    return world.cluster.cut(api, place, times, broker).end
 
 
-def _hold(world: World, api: str) -> Undo:
-    return world.cluster.hold(api).release
+def _hold(world: World, api: str, broker: int | None = None) -> Undo:
+    return world.cluster.hold(api, broker).release
 
 
 def _latency(world: World, broker: int, milliseconds: int) -> Undo:
@@ -164,14 +169,20 @@ FAULTS: dict[str, Callable[..., Undo | None]] = {
     "hold_markers": _hold_markers,
     "network": _network,
     "cut_all": _cut_all,
+    "late": late,
+    "move_leader": move_leader,
+    "early_batches": early_batches,
+    "forget": forget,
 }
+#: Faults that only some topics allow, or that only storms have.
+_SPECIAL = ("unclean", "forget", "move_leader")
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
     """The things that faults may concern.
 
-    :param topics: their numbers of partitions; `lossy` ones may lose records
+    :param topics: their numbers of partitions; `lossy` ones may lose records, `forgetful` ones may forget producers
     :param coordinated: (kind, name) of groups and transactional ids
     """
 
@@ -179,6 +190,7 @@ class Targets:
     topics: dict[str, int]
     lossy: Sequence[str]
     coordinated: Sequence[tuple[str, str]]
+    forgetful: Sequence[str] = ()
 
 
 def draw(chance: Random, targets: Targets, count: int, until_ms: int) -> list[PlannedFault]:
@@ -187,39 +199,72 @@ def draw(chance: Random, targets: Targets, count: int, until_ms: int) -> list[Pl
     :param count: how many faults
     :param until_ms: when all have begun (ms)
     """
-    names = [name for name in FAULTS if name != "unclean" or targets.lossy]
-    plan = []
-    for _ in range(count):
-        name = chance.choice(names)
-        at_ms, lasts_ms = chance.randrange(until_ms), chance.choice((300, 1_000, 3_000, 6_000, 12_000))
+    names = [name for name in FAULTS if name not in _SPECIAL]
+    plan: list[PlannedFault] = []
+    while len(plan) < count:
+        at_ms = chance.randrange(until_ms)
+        if chance.random() < STORMS:
+            steps = storm(
+                chance, targets.topics, targets.brokers, targets.coordinated, targets.lossy, targets.forgetful
+            )
+            plan += [PlannedFault(at_ms + later_ms, *more) for later_ms, more in steps]
+            continue
+        name, lasts_ms = chance.choice(names), chance.choice((300, 1_000, 3_000, 6_000, 12_000))
         plan.append(PlannedFault(at_ms, lasts_ms, name, _arguments(chance, targets, name)))
     return sorted(plan, key=lambda fault: fault.at_ms)
+
+
+def draw_calm(chance: Random, targets: Targets) -> list[PlannedFault]:
+    """Return what happens after the last fault, and must not make a call fail: a change that brokers announce."""
+    at_ms, broker = chance.choice((0, GRACE_MS)), chance.choice(targets.brokers)
+    moves = [(topic, index) for topic, count in targets.topics.items() for index in range(count)]
+    changes: list[tuple[str, tuple[Any, ...]]] = []
+    kind = chance.choice(("none", "stop", "stop", "coordinators", "leaders", "hang_up"))
+    if kind == "stop":
+        changes = [("stop", (broker, True))]
+    elif kind == "coordinators":
+        changes = [("move_coordinator", (*one, broker)) for one in targets.coordinated]
+    elif kind == "laggards":
+        changes = [("isolate", (number,)) for number in chance.sample(targets.brokers, len(targets.brokers) // 2)]
+    elif kind == "hang_up":
+        changes = [("hang_up", (broker,))]
+    if kind in ("leaders", "laggards"):
+        changes += [("move_leader", move) for move in moves]
+    return [PlannedFault(at_ms, FOR_GOOD_MS, *change) for change in changes]
 
 
 def _arguments(chance: Random, targets: Targets, name: str) -> tuple[Any, ...]:
     broker = chance.choice(targets.brokers)
     if name == "stop":
         return broker, chance.random() < 0.8
-    if name in ("set_leader", "unclean"):
-        topic = chance.choice(targets.lossy if name == "unclean" else sorted(targets.topics))
-        partition = chance.randrange(targets.topics[topic])
-        return (topic, partition) if name == "unclean" else (topic, partition, broker)
+    if name == "set_leader":
+        topic = chance.choice(sorted(targets.topics))
+        return topic, chance.randrange(targets.topics[topic]), broker
+    if name == "early_batches":
+        return (chance.choice(sorted(targets.topics)),)
     if name == "throttle":
         return chance.choice(("Produce", "Fetch")), chance.choice((100, 1_000))
     if name == "fail":
         errors = PRODUCE_ERRORS if chance.random() < 0.3 else ERRORS
-        return *chance.choice(errors), chance.randint(1, 5)
+        return *chance.choice(errors), chance.randint(1, 5), *_somewhere(chance, broker)
     if name == "cut":
-        return chance.choice(APIS), chance.choice(PLACES), chance.randint(1, 5)
+        return chance.choice(APIS), chance.choice(PLACES), chance.randint(1, 5), *_somewhere(chance, broker)
+    if name == "late":
+        return chance.choice(APIS), chance.choice((300, 1_500, 4_000)), chance.randint(1, 3)
     if name == "network":
         return (_network_faults(chance),)
     if name == "hold":
-        return (chance.choice(APIS),)
+        return chance.choice(APIS), *_somewhere(chance, broker)
     if name == "latency":
         return broker, chance.choice((5, 50, 500))
     if name == "move_coordinator":
         return *chance.choice(targets.coordinated), broker
     return () if name in ("hold_markers", "cut_all") else (broker,)
+
+
+def _somewhere(chance: Random, broker: int) -> tuple[int, ...]:
+    """Return the broker that a fault concerns, as an argument; none: it concerns all."""
+    return (broker,) if chance.random() < 0.5 else ()
 
 
 def _network_faults(chance: Random) -> NetworkFaults:

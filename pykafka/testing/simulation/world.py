@@ -13,6 +13,7 @@ from pykafka.exceptions import KafkaException
 from pykafka.handlers.base import Handler
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Call, Crash, History
+from pykafka.testing.simulation.owners import Owners
 from pykafka.testing.virtual import Network, VirtualHandler
 from pykafka.testing.virtual.process import VirtualProcess
 
@@ -24,6 +25,8 @@ CALL_MS = 5_000
 CONNECT_MS = 60_000
 #: The pause before a program tries again what has failed (s).
 _PAUSE_S = 0.2
+#: How long after the last fault calls may still fail (ms): as long as a request without an answer, and some pauses.
+GRACE_MS = 6_000
 
 
 class World:
@@ -47,6 +50,11 @@ class World:
         self.socket_ms = times.choice((1_000, 3_000))
         self.delivery_ms = times.choice((2_000, 8_000))
         self.stopping = handler.Event()
+        #: Whether the faults are over, in a run that has such a time; and when they were (ms).
+        self.calm = handler.Event()
+        self.calm_ms = -1
+        #: Whether there will be such a time.
+        self.is_live = False
         #: Names and errors of programs that have failed.
         self.errors: list[tuple[str, BaseException]] = []
         #: The acknowledged values of each topic, and those that each reader (a group, or a process without one) has seen.
@@ -55,6 +63,8 @@ class World:
         #: The causes of results, and the causes whose results were read.
         self.causes: dict[int, int] = {}
         self.handled: set[int] = set()
+        self.owners = Owners(self)
+        cluster.on_answer(self.owners.look)
         self._next_value = 0
         self._processes: dict[str, VirtualProcess] = {}
         # What a crash leaves is kept to the end: finalizers must not close what no process has any more.
@@ -94,6 +104,13 @@ class World:
         """Wait before another attempt; return whether there is one."""
         self.stopping.wait(_PAUSE_S)
         return not self.stopping.is_set()
+
+    def await_calm(self) -> bool:
+        """Wait until the faults are over, and calls have to succeed; return whether there is such a time."""
+        if self.is_live and not self.stopping.is_set():
+            self.calm.wait()
+            self.handler.sleep(GRACE_MS / 1000)
+        return self.is_live and not self.stopping.is_set()
 
     @contextmanager
     def client(self, process: str, **options: Any) -> Iterator[KafkaClient | None]:
