@@ -20,7 +20,7 @@ from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Drained, Fault, History, Left, OpenTopic, Operation
 from pykafka.testing.simulation.calm import CalmError, failures
 from pykafka.testing.simulation.consumers import HEARTBEAT_MS, SESSION_MS, Handling, Member, Reading
-from pykafka.testing.simulation.members import Pooling, Visiting, unreliable
+from pykafka.testing.simulation.members import Keeping, Pooling, Visiting, unreliable
 from pykafka.testing.simulation.plan import Injector, PlannedFault, Targets, draw, draw_calm
 from pykafka.testing.simulation.producers import Producing, Transacting
 from pykafka.testing.simulation.transforming import Transforming
@@ -166,6 +166,8 @@ class Simulation:
         if chance.random() < 0.6:
             writers.append(Transacting(world, "t1", ORDERS, chance.randint(5, 40), lasts_ms))
         readers: list[Any] = [Reading(world, "c1", ORDERS, chance.random() < 0.5, chance.choice((0.0, 0.05)))]
+        if chance.random() < 0.3:
+            readers = [Keeping(world, "c1", ORDERS, "keepers", chance.random() < 0.5, chance.choice((0.0, 0.05)))]
         if chance.random() < 0.6 or self.changes_topics:
             restarts, committed = chance.choice((0.0, 0.05)), chance.random() < 0.5
             member: dict[str, Any] = chance.choice(

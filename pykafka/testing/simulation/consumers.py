@@ -49,6 +49,10 @@ CHANGE_S = 0.05
 OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 1_000, "fetch_max_wait_ms": 500}
 
 
+class SeekError(AssertionError):
+    """Raised, as an error of a program, for records that are read after a seek and are of before."""
+
+
 class Reading:
     """A program that reads all partitions of a topic, from the beginning on; it seeks now and then.
 
@@ -74,6 +78,9 @@ class Reading:
         }
         #: Whether its process is about to be killed.
         self.crashes_now = False
+        #: The offsets that it has read, and those that it has sought and not read since, by partition.
+        self._known: dict[TopicPartition, set[int]] = {}
+        self._sought: dict[TopicPartition, int] = {}
         #: Behind the last record of each partition.
         self.positions: dict[TopicPartition, int] = {}
 
@@ -93,6 +100,7 @@ class Reading:
         """Read until the simulation ends, or the client was killed."""
         while not self.world.stopping.is_set():
             self.positions.clear()
+            self._sought.clear()
             try:
                 consumer = self.open(client)
             except KafkaException:  # the call is in the history
@@ -116,7 +124,7 @@ class Reading:
     def open(self, client: KafkaClient) -> Any:
         """Make a consumer, and choose its partitions."""
         history = self.world.history
-        history.note(self.name, OpenConsumer("", self.committed))
+        history.note(self.name, OpenConsumer(self.options.get("group", ""), self.committed))
         consumer = client.consumer(**self.options)
         partitions = [TopicPartition(self.topic, index) for index in client.topics[self.topic].partitions]
         begun = history.invoke(self.name, Assign(tuple(partitions)), CALL_MS)
@@ -139,9 +147,24 @@ class Reading:
     def _seek(self, consumer: Any) -> None:
         key = self.random.choice(sorted(self.positions))
         place = Place(key.topic, key.partition, self.random.randrange(self.positions[key] + 1))
-        self.positions[key] = place.offset
+        self.positions[key] = self._sought[key] = place.offset
         self.world.history.note(self.name, Seek(place))
         consumer.seek(key, place.offset)
+
+    def _check_sought(self, record: Record) -> None:
+        """Check that the first record after a seek is the first one there that is known from before."""
+        if not self.seeks:
+            return
+        key = TopicPartition(record.topic, record.partition)
+        known, sought = self._known.setdefault(key, set()), self._sought.pop(key, None)
+        if sought is not None:
+            first = min((offset for offset in known if offset >= sought), default=record.offset)
+            if not sought <= record.offset <= first:
+                text = (
+                    f"{self.name} has sought {sought} of {key}, and read {record.offset} first, though {first} is there"
+                )
+                self.world.errors.append((self.name, SeekError(text)))
+        known.add(record.offset)
 
     def dies(self) -> bool:
         """Return whether the process is killed before it has handled what it has just got."""
@@ -162,6 +185,7 @@ class Reading:
             return
         history.ok(begun, Poll(reads_of(records)))
         for record in records:
+            self._check_sought(record)
             self.positions[TopicPartition(record.topic, record.partition)] = record.offset + 1
             self.world.saw(self.reader, int(record.value))
 

@@ -1,5 +1,5 @@
-"""Members of groups with habits of their own: `Visiting` comes and goes, `Pooling` handles records by many workers, and
-`unreliable` is an assignor that fails.
+"""Members of groups with habits of their own: `Visiting` comes and goes, `Pooling` handles records by many workers,
+`Keeping` has a group for its offsets alone, and `unreliable` is an assignor that fails.
 """
 
 from __future__ import annotations
@@ -7,13 +7,14 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from pykafka.client import KafkaClient
 from pykafka.exceptions import KafkaException
 from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor
 from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment
 from pykafka.record import Record
 from pykafka.testing.history import Call, Poll, Read
 from pykafka.testing.simulation.calm import CalmError
-from pykafka.testing.simulation.consumers import LEAVE_MS, POLL_MS, Member
+from pykafka.testing.simulation.consumers import LEAVE_MS, POLL_MS, Member, Reading
 from pykafka.testing.simulation.world import CALL_MS, GRACE_MS, World
 
 #: How long a visitor stays at most, and how long it is away (s), and after the last fault (s).
@@ -86,6 +87,16 @@ class Visiting(Member):
         with self.world.cluster._locked() as state:
             group: Any = state.groups.get(self.group)
             return group is not None and any(id_.startswith(f"{self.name}-") for id_ in group.members)
+
+
+class Keeping(Member):
+    """A consumer that chooses its partitions itself, and keeps its offsets as those of a group without members."""
+
+    def open(self, client: KafkaClient) -> Any:
+        """Make a consumer, and choose its partitions."""
+        for option in ("listener", "session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms"):
+            self.options.pop(option, None)
+        return Reading.open(self, client)
 
 
 class Pooling(Member):

@@ -219,7 +219,7 @@ def draw_calm(chance: Random, targets: Targets) -> list[PlannedFault]:
     at_ms, broker = chance.choice((0, GRACE_MS)), chance.choice(targets.brokers)
     moves = [(topic, index) for topic, count in targets.topics.items() for index in range(count)]
     changes: list[tuple[str, tuple[Any, ...]]] = []
-    kind = chance.choice(("none", "stop", "stop", "coordinators", "leaders", "hang_up"))
+    kind = chance.choice(("none", "stop", "stop", "coordinators", "coordinators", "leaders", "hang_up"))
     if kind == "stop":
         changes = [("stop", (broker, True))]
     elif kind == "coordinators":

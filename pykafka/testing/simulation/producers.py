@@ -246,7 +246,7 @@ class Transacting(Producing):
         for _ in range(_COMMITS):
             begun = history.invoke(self.name, CommitTransaction(), CALL_MS)
             try:
-                producer.commit_transaction(CALL_MS / 1000)
+                producer.commit_transaction(self.world.commit_ms / 1000)
             except TransactionAbortableError as error:
                 history.fail(begun, type(error).__name__)
                 self.abort(producer)

@@ -49,6 +49,8 @@ class World:
         #: The time-out of the clients' requests, and how old a message may get (ms).
         self.socket_ms = times.choice((1_000, 3_000))
         self.delivery_ms = times.choice((2_000, 8_000))
+        #: How long a commit of a transaction may take (ms): seldom long enough for an answer that is held.
+        self.commit_ms = times.choice((500, CALL_MS))
         self.stopping = handler.Event()
         #: Whether the faults are over, in a run that has such a time; and when they were (ms).
         self.calm = handler.Event()
