@@ -140,13 +140,15 @@ def test_main_reports_failures(losing: Callable[[], Simulation], monkeypatch: py
 
 
 def test_plan() -> None:
-    """A seed has one plan; it has faults that lose records only for topics that may lose some."""
+    """A seed has one plan; faults that lose records, or what logs know of producers, are for topics that allow that."""
     targets = Targets((1, 2, 3), {"a": 2}, (), (("group", "g"),))
     plan = draw(Random(3), targets, 300, 1_000)
     assert plan == draw(Random(3), targets, 300, 1_000)
-    assert {fault.name for fault in plan} == set(FAULTS) - {"unclean"}
+    assert {fault.name for fault in plan} == set(FAULTS) - {"unclean", "forget"}
     lossy = draw(Random(3), Targets((1,), {"a": 1, "b": 1}, ("b",), (("group", "g"),)), 300, 1_000)
     assert {fault.arguments for fault in lossy if fault.name == "unclean"} == {("b", 0)}
+    forgetful = draw(Random(3), Targets((1,), {"a": 1, "b": 1}, (), (("group", "g"),), ("b",)), 300, 1_000)
+    assert {fault.arguments for fault in forgetful if fault.name == "forget"} == {("b", 0)}
 
 
 def test_sometimes() -> None:

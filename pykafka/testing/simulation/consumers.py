@@ -345,7 +345,8 @@ class Member(Reading):
 
     def dies(self) -> bool:
         """Draw whether it is killed while it handles what it has just got."""
-        self.crashes_now = self.deaths > 0 and self.random.random() < DEATH
+        can_die = self.deaths > 0 and self.world.can_crash(self.name)
+        self.crashes_now = can_die and self.random.random() < DEATH
         self.deaths -= self.crashes_now
         return self.crashes_now
 
@@ -409,7 +410,7 @@ class Handling:
         self.options: dict[str, Any] = {
             **OPTIONS,
             "group": group,
-            "listener": Holding(world, name, group),
+            "listener": Holding(world.owners, name, group),
             "isolation_level": "read_committed",
             "session_timeout_ms": SESSION_MS,
             "heartbeat_interval_ms": HEARTBEAT_MS,

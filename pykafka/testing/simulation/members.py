@@ -28,19 +28,19 @@ FAILS = 0.3
 
 
 class AssignorError(KafkaException):
-    """What an unreliable assignor raises."""
+    """Raised by an unreliable assignor."""
 
 
 def unreliable(world: World) -> type[RangePartitionAssignor]:
     """Return an assignor that fails at times when a member has got its assignment, until the last fault is over."""
-    random: Random = world.random("assignor")
+    chance: Random = world.random("assignor")
 
     class Unreliable(RangePartitionAssignor):
         name = "unreliable"
 
         @classmethod
         def on_assignment(cls, assignment: ConsumerProtocolAssignment) -> None:
-            if not world.calm.is_set() and not world.stopping.is_set() and random.random() < FAILS:
+            if not world.calm.is_set() and not world.stopping.is_set() and chance.random() < FAILS:
                 raise AssignorError("the assignor of this simulation fails at times")
 
     return Unreliable
@@ -124,7 +124,7 @@ class Pooling(Member):
             self.world.history.ok(begun)
 
     def commit(self, consumer: Any) -> None:
-        """Leave that to the pool."""
+        """Do nothing: the pool commits."""
 
     def _handle(self, record: Record) -> None:
         history, value = self.world.history, int(record.value or b"")

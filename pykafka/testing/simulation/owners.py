@@ -12,7 +12,7 @@ from pykafka.testing.names import api_name
 if TYPE_CHECKING:
     from pykafka.protocol.schema import Response
     from pykafka.testing.call import Call
-    from pykafka.testing.simulation.world import World
+    from pykafka.testing.fakecluster import FakeCluster
 
 
 class FormerOwnerError(AssertionError):
@@ -25,11 +25,13 @@ class Owners:
     A coordinator refuses commits of former generations. So one that it takes, while another member has the partition, names a
     generation in which the partition was not its member's.
 
-    :param world: gets the errors
+    :param cluster: knows the names of topics
+    :param errors: get what is wrong, by the name of the program
     """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, cluster: FakeCluster, errors: list[tuple[str, BaseException]]) -> None:
+        self._cluster = cluster
+        self._errors = errors
         self._of: dict[tuple[str, TopicPartition], str] = {}
 
     def assign(self, group: str, process: str, partitions: Iterable[TopicPartition]) -> None:
@@ -67,12 +69,12 @@ class Owners:
                         f"{api_name(request.api_key)} of {partition.committed_offset} of {key} was taken, "
                         f"though {owner} had the partition"
                     )
-                    self._world.errors.append((process, FormerOwnerError(text)))
+                    self._errors.append((process, FormerOwnerError(text)))
 
     def _name(self, topic: wire.OffsetCommitRequest.Topic | wire.TxnOffsetCommitRequest.Topic) -> str:
         if topic.name:
             return topic.name
-        with self._world.cluster._locked() as state:
+        with self._cluster._locked() as state:
             return state.topic_ids[topic.topic_id].name
 
 
@@ -82,8 +84,8 @@ class Holding:
     :param process: whose consumer
     """
 
-    def __init__(self, world: World, process: str, group: str) -> None:
-        self._owners = world.owners
+    def __init__(self, owners: Owners, process: str, group: str) -> None:
+        self._owners = owners
         self._process = process
         self._group = group
 

@@ -63,7 +63,7 @@ def late(world: World, api: str, milliseconds: int, times: int) -> Callable[[], 
 
 
 def forget(world: World, topic: str, partition: int) -> None:
-    """Let the log forget its idempotent producers, as after a day."""
+    """Make the log forget its idempotent producers, as after a day."""
     with world.cluster._locked() as state:
         log = state.topics[topic].partitions[partition].log
         known = log.producers.by_id

@@ -43,7 +43,7 @@ class Transforming(Transacting):
         self.consuming: dict[str, Any] = {
             **OPTIONS,
             "group": group,
-            "listener": Holding(world, name, group),
+            "listener": Holding(world.owners, name, group),
             "isolation_level": "read_committed",
             "session_timeout_ms": SESSION_MS,
             "heartbeat_interval_ms": HEARTBEAT_MS,

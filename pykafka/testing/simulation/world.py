@@ -65,7 +65,7 @@ class World:
         #: The causes of results, and the causes whose results were read.
         self.causes: dict[int, int] = {}
         self.handled: set[int] = set()
-        self.owners = Owners(self)
+        self.owners = Owners(cluster, self.errors)
         cluster.on_answer(self.owners.look)
         self._next_value = 0
         self._processes: dict[str, VirtualProcess] = {}
@@ -127,6 +127,10 @@ class World:
         finally:
             if client is not None and not any(one is client for one in self._crashed):
                 self.call(process, "close client", client.close, 2 * CALL_MS)
+
+    def can_crash(self, process: str) -> bool:
+        """Return whether the client of a process can be killed: only handlers of virtual time do that."""
+        return process in self._processes
 
     def crash(self, process: str, *left: object) -> bool:
         """Kill the client of a process; return whether its handler can do that.
