@@ -9,7 +9,17 @@ from pykafka.client import KafkaClient
 from pykafka.exceptions import KafkaException, TransactionFatalError
 from pykafka.record import Record
 from pykafka.testing.history import Call
-from pykafka.testing.simulation.consumers import HEARTBEAT_MS, LEAVE_MS, OPTIONS, POLL_MS, SESSION_MS
+from pykafka.testing.simulation.consumers import (
+    HEARTBEAT_MS,
+    LEAVE_MS,
+    OPTIONS,
+    POLL_INTERVAL_MS,
+    POLL_MS,
+    SESSION_MS,
+    SLOW,
+    SLOW_S,
+)
+from pykafka.testing.simulation.owners import Holding
 from pykafka.testing.simulation.producers import Transacting
 from pykafka.testing.simulation.world import CALL_MS, World
 
@@ -33,9 +43,11 @@ class Transforming(Transacting):
         self.consuming: dict[str, Any] = {
             **OPTIONS,
             "group": group,
+            "listener": Holding(world.owners, name, group),
             "isolation_level": "read_committed",
             "session_timeout_ms": SESSION_MS,
             "heartbeat_interval_ms": HEARTBEAT_MS,
+            "max_poll_interval_ms": POLL_INTERVAL_MS,
         }
 
     def run(self) -> None:
@@ -67,6 +79,8 @@ class Transforming(Transacting):
         is_good = self._step("poll", lambda: records.extend(consumer.poll(self.random.randint(1, 5), POLL_MS / 1000)))
         for record in records:
             self.rest()
+            if not self.world.calm.is_set() and self.random.random() < SLOW:
+                self.world.stopping.wait(SLOW_S)
             cause = int(record.value or b"")
             is_good = self.send_to(producer, record.partition, cause) is not None and is_good
         # Also if a step has failed: from this call on an abort puts the consumer back.
