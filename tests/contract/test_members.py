@@ -34,6 +34,7 @@ PROMISED = {
         "require_wait",
         "at_fork",
         "kazoo",
+        "kazoo_client",
         "report",
         "random",
         "name",

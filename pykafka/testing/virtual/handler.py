@@ -200,6 +200,10 @@ class VirtualHandler(Handler):
         return FakeKazooClient(server, self, timeout, self._made)
 
     def report(self, what: str, error: BaseException) -> None:
-        """Keep an exception that no caller can receive any more in the scheduler's `errors`, and log it."""
-        self._scheduler.errors.append((what, error))
+        """Keep an exception that no caller can receive any more in the scheduler's `errors`, and log it.
+
+        Those of workers that are being ended, as `run` has returned, are logged alone.
+        """
+        if not self._scheduler.is_closing:
+            self._scheduler.errors.append((what, error))
         super().report(what, error)

@@ -191,13 +191,15 @@ class Scheduler:
         # (when (µs), number, worker, its turn)
         self._timers: list[tuple[int, int, VirtualWorker, int]] = []
         self._workers: dict[int, VirtualWorker] = {}
+        self._frozen: list[VirtualWorker] = []
         #: Returns a number that was not used before: what is made gets one, which takes the place of its address.
         self.next_number = itertools.count(1).__next__
         self._next_timer = itertools.count(1).__next__
         self._nameless = 0
         self._first: VirtualWorker | None = None
         self._hub: Any = None
-        self._closing = False
+        #: Whether the function of `run` has returned, and the other workers are being ended.
+        self.is_closing = False
         # What came while the other workers were being ended; raised behind that.
         self._late: BaseException | None = None
         self._still_since = self._begun = 0
@@ -265,7 +267,7 @@ class Scheduler:
         if worker is None or getcurrent() is not worker.greenlet:
             self.check_inside()  # raises
         assert worker is not None
-        if self._closing:
+        if self.is_closing:
             self._refuse(worker)
         if worker.thrown is not None:
             thrown, worker.thrown = worker.thrown, None
@@ -281,7 +283,7 @@ class Scheduler:
         self.check_inside()
         worker = self.current
         assert worker is not None
-        if self._closing:
+        if self.is_closing:
             self._refuse(worker)
         self._ready.append(worker)
         self._hub.switch()
@@ -326,7 +328,7 @@ class Scheduler:
         self._workers.pop(worker.number, None)
 
     def freeze(self, worker: VirtualWorker) -> None:
-        """Give a worker no further turn; nothing of it runs any more, as if its process had been killed."""
+        """Give a worker no further turn, as if its process had been killed; it is ended behind all others, when `run` ends."""
         if worker.has_ended:
             return
         if worker in self._ready:
@@ -334,17 +336,17 @@ class Scheduler:
         worker.is_parked = False
         worker.turn += 1
         self.forget(worker)
-        _abandoned.append(worker)
+        self._frozen.append(worker)
 
     def on_error(self, worker: VirtualWorker, report: Callable[[], object]) -> None:
         """Report what has ended a worker: but `run` raises the first one's, and one that is being ended has its own."""
-        if worker is not self._first and not self._closing:
+        if worker is not self._first and not self.is_closing:
             report()
 
     def raise_in_first(self, worker: VirtualWorker, error: BaseException) -> None:
         """Raise Ctrl-C and the like in the first worker, at its present wait."""
         first = self._first
-        if self._closing:
+        if self.is_closing:
             self._late = error
         elif first is not None and worker is not first:
             self.throw(first, error)
@@ -361,7 +363,7 @@ class Scheduler:
         """
         if self._hub is not None:
             raise SchedulerError("this scheduler runs already: call the function, or spawn a worker")
-        self._hub, self._closing, self._still_since, self._begun = getcurrent(), False, self.turns, self.turns
+        self._hub, self.is_closing, self._still_since, self._begun = getcurrent(), False, self.turns, self.turns
         self.has_ended = False
         self._first = first = self.spawn(partial(fn, *args), "first", _not_reported)
         try:
@@ -372,7 +374,7 @@ class Scheduler:
                     self._end_others()
         finally:
             self._hub = self.current = self._first = None
-            self.has_ended = True
+            self.has_ended, self.is_closing = True, False
         if first.error is not None:
             raise first.error
         return first.result
@@ -452,27 +454,32 @@ class Scheduler:
 
     def _end_others(self) -> None:
         self.leftovers = [worker.name for worker in self._workers.values() if worker is not self._first]
-        self._closing = True
+        self.is_closing = True
         while self._workers:
-            worker = next(iter(self._workers.values()))
-            worker.is_parked = False
-            worker.turn += 1
-            if worker.greenlet is None:
-                worker.end()
-            else:
-                worker.thrown = GreenletExit()
-                try:
-                    self._resume(worker)
-                except BaseException as error:  # noqa: BLE001 - Ctrl-C or the limit: the others have to end, too
-                    self._late = error
-                if not worker.has_ended:  # it swallows what ends it
-                    self.forget(worker)
-                    _abandoned.append(worker)
+            self._end(next(iter(self._workers.values())))
+        # Else their stacks would keep the cluster and all clients alive for as long as this process runs.
+        while self._frozen:
+            self._end(self._frozen.pop())
         self._ready.clear()
         self._timers.clear()
         if self._late is not None:
             late, self._late = self._late, None
             raise late
+
+    def _end(self, worker: VirtualWorker) -> None:
+        worker.is_parked = False
+        worker.turn += 1
+        if worker.greenlet is None:
+            worker.end()
+            return
+        worker.thrown = GreenletExit()
+        try:
+            self._resume(worker)
+        except BaseException as error:  # noqa: BLE001 - Ctrl-C or the limit: the others have to end, too
+            self._late = error
+        if not worker.has_ended:  # it swallows what ends it
+            self.forget(worker)
+            _abandoned.append(worker)
 
     def _refuse(self, worker: VirtualWorker) -> None:
         """End a wait of a worker that is being ended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -44,7 +45,7 @@ def spawned(handler: VirtualHandler, steps: Steps) -> VirtualWorker:
 
 @pytest.mark.parametrize("after_s", [0.0, 2.5])
 def test_a_frozen_worker_gets_no_turn(scheduler: Scheduler, virtual: VirtualHandler, after_s: float) -> None:
-    """Neither to go on nor to clean up, whether it has begun or not; it is no worker that was left."""
+    """Neither to go on nor to clean up as long as others run, whether it has begun or not; it is no worker that was left."""
     steps, other = Steps(virtual), Steps(virtual)
 
     def program() -> None:
@@ -56,12 +57,35 @@ def test_a_frozen_worker_gets_no_turn(scheduler: Scheduler, virtual: VirtualHand
         assert not worker.join(60)
         assert goes_on.join(0)
         assert not worker.has_ended
+        assert steps.taken == (["0", "1", "2"] if after_s else [])
+
+    scheduler.run(program)
+    assert other.taken[-1] == "end"
+    assert scheduler.leftovers == []
+    assert scheduler.errors == []
+
+
+def test_a_frozen_worker_is_ended_behind_all_others(scheduler: Scheduler, virtual: VirtualHandler) -> None:
+    """What is on its stack would stay in memory otherwise; what it then reports is no error of the run."""
+    held: list[weakref.ref[Steps]] = []
+
+    def failing() -> None:
+        steps = Steps(virtual)
+        held.append(weakref.ref(steps))
+        try:
+            steps.run()
+        finally:
+            virtual.report("a frozen worker", ValueError("it is ended"))
+
+    def program() -> None:
+        worker = virtual.spawn(failing)
+        assert isinstance(worker, VirtualWorker)
+        virtual.sleep(1.5)
+        scheduler.freeze(worker)
 
     scheduler.run(program)
     gc.collect()
-    assert steps.taken == (["0", "1", "2"] if after_s else [])
-    assert other.taken[-1] == "end"
-    assert scheduler.leftovers == []
+    assert [one() for one in held] == [None]
     assert scheduler.errors == []
 
 
@@ -116,9 +140,9 @@ def test_a_killed_process_runs_no_more(scheduler: Scheduler, virtual: VirtualHan
         killed.crash()
         killed.crash()  # nothing is left to kill
         assert goes_on.join(60)
+        assert [one.taken for one in steps] == [["0", "1"], ["0", "1"], [*map(str, range(10)), "end"]]
 
     scheduler.run(program)
-    assert [one.taken for one in steps] == [["0", "1"], ["0", "1"], [*map(str, range(10)), "end"]]
     assert scheduler.leftovers == []
 
 
