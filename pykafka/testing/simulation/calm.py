@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pykafka.testing.history import Call, Operation, Outcome
+from pykafka.testing.checks.errors import what_of
+from pykafka.testing.history import Operation, Outcome
+from pykafka.testing.simulation.ordinary import OWN
 from pykafka.testing.simulation.world import GRACE_MS
 
 
@@ -12,12 +14,8 @@ class CalmError(AssertionError):
     """Raised, as an error of a program, for a call that failed although no fault explains that."""
 
 
-#: What a program does itself: it is killed, aborts a transaction, or closes a consumer that polls.
-_OWN = frozenset({"Crash", "TransactionAbortedError", "ConsumerStoppedException"})
-
-
 #: Errors of a producer that knows neither its own state nor the coordinator's, whatever has gone wrong.
-_NEVER = frozenset({"InvalidTxnState", "TransactionFatalError", "TransactionStateError", "ProducerFencedError"})
+_NEVER = frozenset({"InvalidTxnState", "TransactionFatalError", "TransactionStateError"})
 
 
 def failures(history: Iterable[Operation], calm_ms: int) -> list[tuple[str, BaseException]]:
@@ -31,15 +29,15 @@ def failures(history: Iterable[Operation], calm_ms: int) -> list[tuple[str, Base
         if operation.outcome is Outcome.INVOKE:
             begun[operation.number] = operation
         elif operation.outcome in (Outcome.FAIL, Outcome.UNKNOWN):
-            before = begun[operation.call]
+            before, what = begun[operation.call], what_of(operation)
             if operation.error in _NEVER:
-                found.append((operation.process, CalmError(f"{_what(operation)} failed with {operation.error}")))
-            elif 0 <= calm_ms <= before.time_ms - GRACE_MS and operation.error not in _OWN:
+                found.append((operation.process, CalmError(f"{what} failed with {operation.error}")))
+            elif 0 <= calm_ms <= before.time_ms - GRACE_MS and not _is_own(operation, what):
                 late_ms = before.time_ms - calm_ms
-                text = f"{_what(operation)} failed with {operation.error}, though all was well for {late_ms} ms"
+                text = f"{what} failed with {operation.error}, though all was well for {late_ms} ms"
                 found.append((operation.process, CalmError(text)))
     return found
 
 
-def _what(operation: Operation) -> str:
-    return operation.action.what if isinstance(operation.action, Call) else operation.action.name
+def _is_own(operation: Operation, what: str) -> bool:
+    return any(one.concerns(operation.error, what, operation.process) for one in OWN)

@@ -162,7 +162,8 @@ class Reading:
         key = TopicPartition(record.topic, record.partition)
         known, sought = self._known.setdefault(key, set()), self._sought.pop(key, None)
         if sought is not None:
-            first = min((offset for offset in known if offset >= sought), default=record.offset)
+            least = max(sought, self.world.first_offsets.get(key, 0))
+            first = min((offset for offset in known if offset >= least), default=record.offset)
             if not sought <= record.offset <= first:
                 text = (
                     f"{self.name} has sought {sought} of {key}, and read {record.offset} first, though {first} is there"

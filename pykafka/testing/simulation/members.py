@@ -102,6 +102,10 @@ class Keeping(Member):
 class Pooling(Member):
     """A member whose records are handled by several workers, in the order of each partition."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.auto_commit = True  # its pool commits, as far as records are handled
+
     def work(self, consumer: Any) -> None:
         """Handle records until the simulation ends, or it is time to start again."""
         pool = consumer.parallel(

@@ -61,8 +61,9 @@ class Transforming(Transacting):
         call, seconds = self.world.call, CALL_MS / 1000
         producer = self.open(client)
         consumer = call(self.name, "subscribe", lambda: client.consumer(self.source, **self.consuming), 2 * CALL_MS)
+        self._leaves = False
         try:
-            while consumer is not None and not self.world.stopping.is_set() and self.random.random() > 0.1:
+            while consumer is not None and not self._ends():
                 self.transform(consumer, producer)
         except TransactionFatalError:
             self.world.pause()  # another producer goes on
@@ -70,6 +71,10 @@ class Transforming(Transacting):
             if consumer is not None:
                 call(self.name, "close consumer", lambda: consumer.close(seconds), CALL_MS + LEAVE_MS)
             call(self.name, "close producer", lambda: producer.close(seconds))
+
+    def _ends(self) -> bool:
+        """Return whether it is time to close the producer: after a commit of unknown outcome, too."""
+        return self._leaves or self.world.stopping.is_set() or self.random.random() <= 0.1
 
     def transform(self, consumer: Any, producer: Any) -> None:
         """Read some records, and commit their results with their offsets, or abort."""
