@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pykafka.testing.checks.errors import what_of
 from pykafka.testing.history import Operation, Outcome
 from pykafka.testing.simulation.ordinary import OWN
-from pykafka.testing.simulation.world import GRACE_MS
 
 
 class CalmError(AssertionError):
@@ -18,10 +17,11 @@ class CalmError(AssertionError):
 _NEVER = frozenset({"InvalidTxnState", "TransactionFatalError", "TransactionStateError"})
 
 
-def failures(history: Iterable[Operation], calm_ms: int) -> list[tuple[str, BaseException]]:
+def failures(history: Iterable[Operation], calm_ms: int, grace_ms: int) -> list[tuple[str, BaseException]]:
     """Return the programs whose calls failed in the time without faults, with errors that say so.
 
     :param calm_ms: when the last fault was over (ms); -1: it never was
+    :param grace_ms: for how long calls may still fail then (ms)
     """
     begun: dict[int, Operation] = {}
     found: list[tuple[str, BaseException]] = []
@@ -32,7 +32,7 @@ def failures(history: Iterable[Operation], calm_ms: int) -> list[tuple[str, Base
             before, what = begun[operation.call], what_of(operation)
             if operation.error in _NEVER:
                 found.append((operation.process, CalmError(f"{what} failed with {operation.error}")))
-            elif 0 <= calm_ms <= before.time_ms - GRACE_MS and not _is_own(operation, what):
+            elif 0 <= calm_ms <= before.time_ms - grace_ms and not _is_own(operation, what):
                 late_ms = before.time_ms - calm_ms
                 text = f"{what} failed with {operation.error}, though all was well for {late_ms} ms"
                 found.append((operation.process, CalmError(text)))

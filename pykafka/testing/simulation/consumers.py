@@ -294,7 +294,7 @@ class Member(Reading):
         """Leave a topic, and come back at once or later; after the last fault it has to have all of them."""
         if self.world.calm.is_set():
             wanted = [self.topics] if self._subscribed != self.topics else []
-        elif self.random.random() < 0.2:
+        elif self.random.random() < 0.1:
             wanted = [self.random.choice((self.topics, *zip(self.topics))) for _ in range(self.random.randint(1, 3))]
         else:
             wanted = []
@@ -321,7 +321,7 @@ class Member(Reading):
                 self._change_topics(consumer)
             if self.random.random() < self.restarts:
                 return
-            if self.random.random() < self.restarts / 4:
+            if not self.world.calm.is_set() and self.random.random() < self.restarts / 4:
                 self.world.stopping.wait(SLOW_S)
 
     def commit(self, consumer: Any) -> None:

@@ -15,10 +15,10 @@ from pykafka.record import Record
 from pykafka.testing.history import Call, Poll, Read
 from pykafka.testing.simulation.calm import CalmError
 from pykafka.testing.simulation.consumers import LEAVE_MS, POLL_MS, Member, Reading
-from pykafka.testing.simulation.world import CALL_MS, GRACE_MS, World
+from pykafka.testing.simulation.world import CALL_MS, World
 
 #: How long a visitor stays at most, and how long it is away (s), and after the last fault (s).
-STAY_S, AWAY_S, LAST_AWAY_S = 0.6, 3.0, 0.5
+STAY_S, AWAY_S, LAST_AWAY_S = 0.6, 3.0, 1.0
 #: How many workers a pool has, and how long it waits for them when partitions go, and at its end (s).
 WORKERS, REVOKE_S, STOP_S = 3, 0.5, 6.0
 #: How long a worker handles a record: seldom longer than a revocation waits (s).
@@ -78,7 +78,7 @@ class Visiting(Member):
         self.close(consumer)
         reader.join()
         self.world.history.ok(begun)
-        if 0 <= self.world.calm_ms <= begun.time_ms - GRACE_MS and self._is_member():
+        if 0 <= self.world.calm_ms <= begun.time_ms - self.world.grace_ms and self._is_member():
             text = f"{self.name} was closed, and is still a member of group {self.group}"
             self.world.errors.append((self.name, CalmError(text)))
 

@@ -43,7 +43,10 @@ _AT_ANY_TIME: tuple[Ordinary, ...] = (
 
 #: Errors of brokers, each of which its own faults explain: a call raises the last one if it has tried for too long.
 _OF_BROKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("NotLeaderForPartition", ("fail NOT_LEADER_OR_FOLLOWER", "set_leader", "move_leader", "unclean", "isolate", "stop")),
+    (
+        "NotLeaderForPartition",
+        ("fail NOT_LEADER_OR_FOLLOWER", "set_leader", "move_leader", "unclean", "isolate", "stop"),
+    ),
     ("LeaderNotAvailable", ("fail LEADER_NOT_AVAILABLE", "stop", "isolate")),
     ("NotEnoughReplicas", ("fail NOT_ENOUGH_REPLICAS", "stop")),
     ("RequestTimedOut", ("fail REQUEST_TIMED_OUT",)),

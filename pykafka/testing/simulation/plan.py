@@ -10,7 +10,7 @@ from typing import Any
 from pykafka.testing.history import Fault, Seen
 from pykafka.testing.simulation import share_faults
 from pykafka.testing.simulation.storms import early_batches, forget, late, move_leader, storm
-from pykafka.testing.simulation.world import GRACE_MS, World
+from pykafka.testing.simulation.world import World
 from pykafka.testing.virtual import NetworkFaults
 from pykafka.testing.witness import THROTTLED
 
@@ -46,6 +46,8 @@ PRODUCE_ERRORS = tuple(error for error in ERRORS if error[0] == "Produce")
 PLACES = ("before", "middle", "after")
 #: How likely several faults meet, instead of one that comes alone (0 to 1).
 STORMS = 0.5
+#: When calls that programs make after the last fault are on their way (ms).
+CALM_MS = 5_000
 #: How long a fault lasts that only the end of the run puts right (ms).
 FOR_GOOD_MS = 600_000
 
@@ -259,7 +261,7 @@ def draw(chance: Random, targets: Targets, count: int, until_ms: int) -> list[Pl
 
 def draw_calm(chance: Random, targets: Targets) -> list[PlannedFault]:
     """Return what happens after the last fault, and must not make a call fail: a change that brokers announce."""
-    at_ms, broker = chance.choice((0, GRACE_MS)), chance.choice(targets.brokers)
+    at_ms, broker = chance.choice((0, CALM_MS)), chance.choice(targets.brokers)
     moves = [(topic, index) for topic, count in targets.topics.items() for index in range(count)]
     changes: list[tuple[str, tuple[Any, ...]]] = []
     kind = chance.choice(("none", "stop", "stop", "coordinators", "coordinators", "leaders", "hang_up"))

@@ -34,8 +34,8 @@ BURST_S = 0.0003
 _COMMITS = 20
 #: How likely a program closes its producer after a commit without a clear end (0 to 1).
 LEAVES = 0.3
-#: How many records a program sends after the last fault.
-CALM_RECORDS = 3
+#: How many records a program sends after the last fault, and how long it waits between them (s).
+CALM_RECORDS, CALM_PAUSE_S = 3, 0.2
 
 
 def delivery_ms(world: World) -> int:
@@ -138,7 +138,8 @@ class Producing:
     def rest(self) -> None:
         """Wait between two records: in a burst so short that each still has a batch of its own."""
         in_burst = self.random.random() < self.bursts
-        self.world.handler.sleep(BURST_S if in_burst else self.random.random() * 2 * self.pause_s)
+        pause_s = min(self.pause_s, CALM_PAUSE_S) if self.world.calm.is_set() else self.pause_s
+        self.world.handler.sleep(BURST_S if in_burst else self.random.random() * 2 * pause_s)
 
     def send(self, producer: Any) -> int | None:
         """Send a record, whose end comes later; return its value, or None if it was refused."""

@@ -193,7 +193,7 @@ class Simulation:
             Phases(self, world).run()
             if self.keeps:
                 zookeeper.close()
-        return world.errors + failures(history, world.calm_ms)
+        return world.errors + failures(history, world.calm_ms, world.grace_ms)
 
     def _run_virtually(self, handler: Handler, history: History, network: Network) -> list[tuple[str, BaseException]]:
         errors = self.run_on(handler, history, network)

@@ -27,8 +27,8 @@ CALL_MS = 5_000
 CONNECT_MS = 60_000
 #: The pause before a program tries again what has failed (s).
 _PAUSE_S = 0.2
-#: How long after the last fault calls may still fail (ms): as long as a request without an answer, and some pauses.
-GRACE_MS = 6_000
+#: How long after the last fault calls may still fail (ms), besides the time-out of a request without an answer: some pauses.
+GRACE_MS = 3_000
 
 
 class BrokenPromiseError(Exception):
@@ -56,6 +56,8 @@ class World:
         #: The time-out of the clients' requests, and how old a message may get (ms).
         self.socket_ms = times.choice((1_000, 3_000))
         self.delivery_ms = times.choice((2_000, 8_000))
+        #: How long after the last fault calls may still fail (ms).
+        self.grace_ms = self.socket_ms + GRACE_MS
         #: How long a commit of a transaction may take (ms): seldom long enough for an answer that is held.
         self.commit_ms = times.choice((500, CALL_MS))
         self.stopping = handler.Event()
@@ -138,7 +140,7 @@ class World:
         """Wait until the faults are over, and calls have to succeed; return whether there is such a time."""
         if self.is_live and not self.stopping.is_set():
             self.calm.wait()
-            self.handler.sleep(GRACE_MS / 1000)
+            self.handler.sleep(self.grace_ms / 1000)
         return self.is_live and not self.stopping.is_set()
 
     @contextmanager
