@@ -367,6 +367,9 @@ class Pool:
         with self.lock:
             if task.state != RUNNING:
                 return  # it was idle, and another one takes its place
+            if task.acknowledged or task.dropped:
+                self._tasks.complete(task)
+                return  # interrupted at the end of the run, say, which has reported the record already
             self._tasks.abandon(task)
         end = KafkaException(
             f"a worker of parallel work ended before it had completed a record: {type(error).__name__}",

@@ -17,7 +17,7 @@ class Ordinary:
     """Errors that are ordinary outcomes of calls.
 
     :param errors: their names
-    :param calls: names of actions, or of what `Call` has; empty: of all
+    :param calls: names of actions, or of what `Call` has, or the first words of these; empty: of all
     :param faults: words of faults that explain them, with spaces between; empty: they need no fault
     :param lasts_ms: for how long after its end a fault explains them (ms)
     :param processes: names of programs; empty: of all
@@ -34,7 +34,7 @@ class Ordinary:
 
         :param what: which call
         """
-        is_of_call = not self.calls or what in self.calls
+        is_of_call = not self.calls or what in self.calls or what.partition(" ")[0] in self.calls
         return error in self.errors and is_of_call and (not self.processes or process in self.processes)
 
 

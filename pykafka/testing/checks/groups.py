@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from pykafka.common import TopicPartition
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found
 from pykafka.testing.checks.beginnings import Beginning, Beginnings
 from pykafka.testing.checks.facts import Facts
-from pykafka.testing.checks.offsets import CommittedOffsets, Owned, offset_of
+from pykafka.testing.checks.offsets import CommittedOffsets, OffsetCommit, Owned, offset_of
 from pykafka.testing.checks.owners import Owners, generation_of
 from pykafka.testing.history import (
     AbortTransaction,
@@ -67,11 +67,27 @@ class _Member:
         #: Partitions whose offsets are part of its transaction.
         self.sent: set[TopicPartition] = set()
 
-    def forget(self, keys: set[TopicPartition]) -> None:
+        #: The last operation by which its position was forgotten, by partition, and of all partitions.
+        self._forgotten: dict[TopicPartition, int] = {}
+        self._all_forgotten = started
+
+    def forget(self, operation: Operation, keys: Iterable[TopicPartition]) -> None:
         """Forget positions in partitions that were given up, or that it comes to anew."""
         for key in keys:
             self.next_offsets.pop(key, None)
             self.committed.pop(key, None)
+            self._forgotten[key] = operation.number
+
+    def forget_all(self, operation: Operation) -> None:
+        """Forget all positions."""
+        self._all_forgotten = operation.number
+        self.next_offsets.clear()
+        self.committed.clear()
+
+    def commits(self, begun: Operation, ended: Operation, key: TopicPartition) -> None:
+        """Note an acknowledged commit, unless the member has gone elsewhere since the call began."""
+        if begun.number > max(self._all_forgotten, self._forgotten.get(key, -1)):
+            self.committed[key] = ended
 
 
 class _Committing:
@@ -157,7 +173,7 @@ class _Groups:
             if outcome is Outcome.OK:
                 self._offsets.end_transaction(member.commit_begun, operation)
         elif isinstance(operation.action, AbortTransaction):
-            member.forget(set(member.next_offsets) | set(member.committed))
+            member.forget_all(operation)
             if outcome is Outcome.OK:
                 self._offsets.abort_transaction(process, member.is_unsure)
                 for key in member.sent:
@@ -172,10 +188,10 @@ class _Groups:
                     own = member.next_offsets.get(key)
                     former = Beginning(operation, own) if own is not None else self._beginnings.go(process, key)
                     self._beginnings.come(process, key, operation, former)
-            member.forget(set(member.next_offsets) | set(member.committed))
+            member.forget_all(operation)
         elif isinstance(action, Seek) and operation.outcome in (Outcome.OK, Outcome.NOTE):
             key = TopicPartition(*action.place[:2])
-            member.forget({key})
+            member.forget(operation, {key})
             member.next_offsets[key] = action.place.offset
             self._beginnings.seek(member.consumer, process, key)
 
@@ -191,7 +207,7 @@ class _Groups:
         member, since = self._member(process), (self._calls[process] or [operation])[0]
         member.is_managed, member.generation = True, action.generation
         added = set(action.partitions) - member.held
-        member.forget(added)
+        member.forget(operation, added)
         member.held = set(action.partitions)
         for key in action.partitions:
             owned, this = (action.group, key), (process, member.started)
@@ -213,7 +229,7 @@ class _Groups:
             elif came is not None:
                 member.former[key] = came
         member.held -= set(action.partitions)
-        member.forget(set(action.partitions))
+        member.forget(operation, action.partitions)
 
     # Commits
 
@@ -235,7 +251,7 @@ class _Groups:
         if committing is None or operation.outcome not in (Outcome.OK, Outcome.NOTE):
             return
         for place in action.offsets:
-            member.committed[TopicPartition(*place[:2])] = operation
+            member.commits(committing.begun, operation, TopicPartition(*place[:2]))
         self._offsets.succeed(operation, action.group, action.offsets, member.in_transaction)
         for problem in committing.problems:
             yield found(problem.kind, problem.sentence, *problem.operations, operation)
@@ -273,13 +289,23 @@ class _Groups:
             base = self._offsets.highest((group, key))
         return log.between(base, offset, member.consumer.committed)
 
+    def _may_be(self, commit: OffsetCommit, key: TopicPartition, offset: int) -> bool:
+        """Return whether a commit may have committed an offset.
+
+        One of all positions may be behind markers of transactions, too, which its program knows when it has ended.
+        """
+        if commit.ended is not None or offset < commit.offset:
+            return commit.offset == offset
+        log, consumer = self._facts.logs.get(key), self._member(commit.begun.process).consumer
+        return log is None or log.between(commit.offset, offset, consumer.committed) is None
+
     def _take_committed(self, operation: Operation, action: Committed) -> Iterator[Anomaly]:
         for place in action.offsets:
             owned = action.group, TopicPartition(*place[:2])
             if self._facts.may_lose(place.topic) or self._offsets.may_be_none(owned, operation.call):
                 continue  # the topic may have been made anew; before the first commit that is known, others may have made some
             possible = list(self._offsets.possible(owned, operation.call))
-            if all(commit.offset != place.offset for commit in possible):
+            if not any(self._may_be(commit, owned[1], place.offset) for commit in possible):
                 offsets = " or ".join(map(str, sorted({commit.offset for commit in possible})))
                 sentence = f"group {action.group} has {place.offset} committed for {place.topic}-{place.partition}"
                 shown = [commit.shown for commit in possible]

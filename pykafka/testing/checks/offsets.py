@@ -51,7 +51,8 @@ class CommittedOffsets:
     def __init__(self) -> None:
         self._current: dict[Owned, list[OffsetCommit]] = defaultdict(list)
         self._replaced: dict[Owned, list[OffsetCommit]] = defaultdict(list)
-        self._by_call: dict[int, list[tuple[Owned, OffsetCommit]]] = {}
+        #: By call: its begin, the generation of its member, and what it may have committed so far as is known.
+        self._by_call: dict[int, tuple[Operation, int, list[tuple[Owned, OffsetCommit]]]] = {}
         self._first: dict[Owned, int] = {}
         self._highest: dict[Owned, int] = {}
         #: By process: commits that take effect with its transaction.
@@ -66,7 +67,7 @@ class CommittedOffsets:
             self._current[owned].append(commit)
             self._highest[owned] = max(place.offset, self._highest.get(owned, 0))
             found.append((owned, commit))
-        self._by_call[operation.number] = found
+        self._by_call[operation.number] = operation, generation, found
 
     def succeed(self, operation: Operation, group: str, places: tuple[Place, ...], in_transaction: bool) -> None:
         """Take the end of a commit that was acknowledged.
@@ -74,15 +75,15 @@ class CommittedOffsets:
         :param places: what was committed; a program that commits all of its positions knows it only now
         :param in_transaction: it takes effect when its transaction does
         """
-        found = self._by_call.pop(operation.call, [])
+        begun, generation, found = self._by_call.pop(operation.call, (operation, -1, []))
         by_owned = dict(found)
         for place in places:
             owned = group, TopicPartition(*place[:2])
             commit = by_owned.get(owned)
             if commit is not None:
                 commit.offset = place.offset
-            elif found:
-                commit = OffsetCommit(found[0][1].begun, place.offset, found[0][1].generation)
+            else:
+                commit = OffsetCommit(begun, place.offset, generation)
                 self._current[owned].append(commit)
                 found.append((owned, commit))
             self._highest[owned] = max(place.offset, self._highest.get(owned, 0))
@@ -93,7 +94,8 @@ class CommittedOffsets:
 
     def fail(self, operation: Operation) -> None:
         """Take the end of a commit that had no effect."""
-        for owned, commit in self._by_call.pop(operation.call, []):
+        _, _, found = self._by_call.pop(operation.call, (operation, -1, []))
+        for owned, commit in found:
             self._current[owned].remove(commit)
 
     def end_transaction(self, begun: Operation, ended: Operation) -> None:

@@ -10,11 +10,14 @@ names a fault that has these words, `fail` each fault of that name. "At any time
 from __future__ import annotations
 
 from pykafka.testing.checker import Ordinary
+from pykafka.testing.simulation import zookeeping
 
 #: Faults by which requests or their answers are late or lost, and connections are refused or end.
 UNREACHABLE = ("stop", "pause", "hang_up", "cut", "hold", "latency", "network", "cut_all", "throttle", "late")
 #: Faults by which a request reaches its broker, and is not done there.
 REFUSED = ("isolate", "set_leader", "move_leader", "move_coordinator", "unclean", "forget", "early_batches", "fail")
+#: Faults by which ZooKeeper does not answer, or its sessions end.
+ZOOKEEPER = tuple(sorted(zookeeping.FAULTS))
 #: How long a fault may make calls fail after its end (ms): a batch waits behind others, and keeps the last error; a client
 #: waits before it asks again; a request that was sent before is answered late.
 LASTS_MS = 5_000
@@ -27,6 +30,11 @@ OWN: tuple[Ordinary, ...] = (
     Ordinary(("ConsumerStoppedException",), ("poll",), processes=("g1",)),
     # They handle records for longer than their locks last.
     Ordinary(("InvalidRecordState",), ("acknowledge",)),
+    # The one of administration changes what is not there, and makes what is.
+    Ordinary(("TopicAlreadyExists",), ("create",), processes=("a1",)),
+    Ordinary(("UnknownTopicOrPartition",), ("delete", "alter", "add"), processes=("a1",)),
+    Ordinary(("InvalidPartitions",), ("add",), processes=("a1",)),
+    Ordinary(("GroupIdNotFound",), ("delete",), processes=("a1",)),
     # They send records without a key to a compacted topic.
     Ordinary(("InvalidRecord",), ("send",), processes=("v1",)),
     # They delete a topic, and make it anew.
@@ -87,6 +95,11 @@ ORDINARY: tuple[Ordinary, ...] = (
         faults=(*UNREACHABLE, *REFUSED, "hold_markers"),
         lasts_ms=LASTS_MS,
     ),
+    # A partition has no leader, or memory is full of messages for one that cannot be reached.
+    Ordinary(("LeaderNotFoundError", "ProducerQueueFullError"), ("send",), (*UNREACHABLE, *REFUSED), LASTS_MS),
+    # Calls that ask all brokers, some of which have failed.
+    Ordinary(("AdminError",), faults=(*UNREACHABLE, *REFUSED), lasts_ms=LASTS_MS),
+    Ordinary(("ZooKeeperError",), faults=ZOOKEEPER, lasts_ms=LASTS_MS),
     # Share sessions end with their connections, and their records cannot be read if a fault damages them.
     Ordinary(
         ("InvalidShareSessionEpoch", "ShareSessionNotFound"),

@@ -104,7 +104,7 @@ class BalancedMember(Reading):
     def open(self, client: KafkaClient) -> Any:
         """Make a consumer, and have it join."""
         history = self.world.history
-        history.note(self.name, OpenConsumer(self.group))
+        history.note(self.name, OpenConsumer(self.group, auto_commit=self.auto_commit))
         self._held.clear()
         begun = history.invoke(self.name, Subscribe((self.topic,)), LEAVE_MS + CALL_MS)
         try:
