@@ -418,7 +418,7 @@ class _Round(Generic[K, V]):
         by_broker: dict[Node, list[K]] = {}
         for item, broker in self._brokers(items, target).items():
             if isinstance(broker, KafkaException):
-                found[item] = self._classified(broker)
+                found[item] = self._classified(broker, unsent=True)  # its lookup has failed
             else:
                 by_broker.setdefault(broker, []).append(item)
         sent = []

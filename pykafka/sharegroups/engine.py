@@ -210,14 +210,15 @@ class ShareEngine:
         if any(id_ not in names for id_ in assignment):
             self.cluster.refresh_older(LEADER_POLL_INTERVAL_S, self.topics, left_ms)
             names = {self.cluster.topic_id(name): name for name in self.topics}
+        # No set: in virtual time the order of what follows is that of the assignment.
         wanted = {
-            (TopicPartition(names[id_], number), id_)
+            (TopicPartition(names[id_], number), id_): None
             for id_, numbers in assignment.items()
             if id_ in names
             for number in numbers
         }
         with self.lock:
-            for gone in self._assigned_to.keys() - wanted:
+            for gone in [one for one in self._assigned_to if one not in wanted]:
                 self._assigned_to.pop(gone).wanted.pop(gone[0], None)
             for key in self._trouble.keys() - {key for key, _ in wanted}:
                 self._trouble.pop(key, None)

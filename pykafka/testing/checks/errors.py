@@ -12,6 +12,10 @@ from pykafka.testing.checks.facts import Facts
 from pykafka.testing.history import Call, Change, Observe, Operation
 
 
+#: What stands between the names of several errors of one call.
+AND = " and "
+
+
 @dataclass(frozen=True, slots=True)
 class Ordinary:
     """Errors that are ordinary outcomes of calls.
@@ -52,12 +56,12 @@ def check_errors(facts: Facts, ordinary: Sequence[Ordinary]) -> Iterator[Anomaly
         if not operation.error:
             continue
         begun, what = facts.begun[operation.call], what_of(operation)
-        known = by_error.get(operation.error, ())
-        if any(_explains(one, what, begun, operation, disturbances) for one in known):
-            continue
-        why = "at this time" if known else "at any time"
-        sentence = f"{what} of {operation.process} failed with {operation.error}, which nothing explains {why}"
-        yield found(Kind.UNEXPLAINED_ERROR, sentence, begun, operation)
+        for error in operation.error.split(AND):
+            known = by_error.get(error, ())
+            if not any(_explains(one, what, begun, operation, disturbances) for one in known):
+                why = "at this time" if known else "at any time"
+                sentence = f"{what} of {operation.process} failed with {error}, which nothing explains {why}"
+                yield found(Kind.UNEXPLAINED_ERROR, sentence, begun, operation)
 
 
 def what_of(operation: Operation) -> str:

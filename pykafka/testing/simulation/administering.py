@@ -25,7 +25,7 @@ from pykafka.exceptions import (
 )
 from pykafka.testing.history import ANY, Change, Deleted, Observe, Place, State
 from pykafka.testing.simulation.plan import PLACES, PlannedFault
-from pykafka.testing.simulation.world import CALL_MS, World
+from pykafka.testing.simulation.world import CALL_MS, World, name_of
 
 T = TypeVar("T")
 
@@ -183,9 +183,9 @@ class Administering:
         try:
             call()
         except REFUSED as error:
-            history.fail(begun, type(error).__name__)
+            history.fail(begun, name_of(error))
         except KafkaException as error:
-            history.unknown(begun, type(error).__name__)
+            history.unknown(begun, name_of(error))
         else:
             history.ok(begun)
             return True
@@ -204,7 +204,7 @@ class Administering:
         try:
             seen = call()
         except KafkaException as error:
-            history.fail(begun, type(error).__name__)
+            history.fail(begun, name_of(error))
         else:
             history.ok(begun, Observe(what, tuple(states(seen)), age_ms))
 

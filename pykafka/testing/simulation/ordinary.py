@@ -34,17 +34,22 @@ OWN: tuple[Ordinary, ...] = (
     Ordinary(("TopicAlreadyExists",), ("create",), processes=("a1",)),
     Ordinary(("UnknownTopicOrPartition",), ("delete", "alter", "add"), processes=("a1",)),
     Ordinary(("InvalidPartitions",), ("add",), processes=("a1",)),
-    Ordinary(("GroupIdNotFound",), ("delete",), processes=("a1",)),
+    Ordinary(("GroupIdNotFound",), ("delete", "describe groups"), processes=("a1",)),
+    Ordinary(("TransactionalIdNotFound",), ("describe transactions",), processes=("a1",)),
+    # Brokers of 2.8 and before do not have them.
+    Ordinary(("UnsupportedVersion",), ("describe transactions", "list transactions"), processes=("a1",)),
+    # It deletes a topic, and makes it anew.
+    Ordinary(("UnknownTopicId", "UnknownTopicOrPartition", "InconsistentTopicId"), processes=("p5", "c5", "m5")),
+    Ordinary(("DeliveryUnknownError",), ("send",), processes=("p5",)),
+    Ordinary(("OffsetsNotCommitted",), ("commit",), processes=("m5",)),
     # They send records without a key to a compacted topic.
     Ordinary(("InvalidRecord",), ("send",), processes=("v1",)),
-    # They delete a topic, and make it anew.
-    Ordinary(("DeliveryUnknownError", "UnknownTopicOrPartition"), ("send",), processes=("p5",)),
 )
 
 _AT_ANY_TIME: tuple[Ordinary, ...] = (
     *OWN,
     # Rebalances, and an assignor that fails.
-    Ordinary(("ShareLostError", "OffsetsNotCommitted"), ("commit", "close consumer", "stop run", "pool")),
+    Ordinary(("ShareLostError", "OffsetsNotCommitted"), ("commit", "close consumer", "stop run", "wait", "pool")),
     Ordinary(("ShareLostError", "TransactionAbortableError"), ("send_offsets", "exactly_once")),
     Ordinary(("AssignorError",), ("poll", "pool", "subscribe", "commit", "close consumer")),
 )
@@ -97,8 +102,6 @@ ORDINARY: tuple[Ordinary, ...] = (
     ),
     # A partition has no leader, or memory is full of messages for one that cannot be reached.
     Ordinary(("LeaderNotFoundError", "ProducerQueueFullError"), ("send",), (*UNREACHABLE, *REFUSED), LASTS_MS),
-    # Calls that ask all brokers, some of which have failed.
-    Ordinary(("AdminError",), faults=(*UNREACHABLE, *REFUSED), lasts_ms=LASTS_MS),
     Ordinary(("ZooKeeperError",), faults=ZOOKEEPER, lasts_ms=LASTS_MS),
     # Share sessions end with their connections, and their records cannot be read if a fault damages them.
     Ordinary(

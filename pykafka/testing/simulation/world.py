@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 
 from pykafka.client import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.exceptions import KafkaException
+from pykafka.exceptions import AdminError, KafkaException
 from pykafka.handlers.base import Handler
+from pykafka.testing.checks.errors import AND
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Call, Crash, History, Outcome, Send
 from pykafka.testing.simulation.owners import Owners
@@ -33,6 +34,13 @@ GRACE_MS = 3_000
 
 class BrokenPromiseError(Exception):
     """A call did not do what its documentation says, and no operation of a history can show that."""
+
+
+def name_of(error: KafkaException) -> str:
+    """Return the name of an error for the history; those of all items that a call of administration has failed for."""
+    if isinstance(error, AdminError):
+        return AND.join(sorted({name_of(one) for one in error.errors.values()}))
+    return type(error).__name__
 
 
 class World:
@@ -126,7 +134,7 @@ class World:
         try:
             result = fn()
         except KafkaException as error:
-            self.history.unknown(begun, type(error).__name__)
+            self.history.unknown(begun, name_of(error))
             return None
         self.history.ok(begun)
         return result

@@ -228,6 +228,29 @@ def test_a_connection_lost_on_the_way(once: bool) -> None:
     assert found == {1: lost} if once else {1: 10}
 
 
+class Lookups(AnyBroker):  # type: ignore[type-arg]
+    """Brokers that have to be looked up, as coordinators are; the first lookups fail.
+
+    :param errors: of these
+    """
+
+    def __init__(self, cluster: Cluster, *errors: KafkaException) -> None:
+        super().__init__(cast("Any", cluster))
+        self.errors = list(errors)
+
+    def find(self, items: Sequence[int], left_ms: int) -> Mapping[int, Any]:
+        return dict.fromkeys(items, self.errors.pop(0)) if self.errors else super().find(items, left_ms)
+
+
+@pytest.mark.parametrize("once", [False, True])
+@pytest.mark.parametrize("kind", [SocketDisconnectedError, ResponseTimeoutError])
+def test_a_lookup_that_fails_on_the_way_is_repeated(kind: type[KafkaException], once: bool) -> None:
+    """Whatever the call is for: of its own requests none was sent."""
+    cluster = Cluster()
+    cluster.add(1, tens)
+    assert ask(cluster, [1], Lookups(cluster, kind("lost"), kind("lost")), question(once=once)) == {1: 10}
+
+
 def test_a_change_without_an_answer_is_not_repeated() -> None:
     cluster = Cluster()
     late = ResponseTimeoutError("late")
