@@ -11,7 +11,6 @@ from pykafka.testing.checks.disturbances import Disturbances
 from pykafka.testing.checks.facts import Facts
 from pykafka.testing.history import Call, Change, Observe, Operation
 
-
 #: What stands between the names of several errors of one call.
 AND = " and "
 
