@@ -19,7 +19,7 @@ from pykafka.metrics.listener import POLLED, WAITED
 from pykafka.record import K, Record, V
 from pykafka.serialization.reading import RecordReader, blames_registry
 from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, AcknowledgeType, AcquiredRecord, State
-from pykafka.sharegroups.engine import LEADER_POLL_INTERVAL_S, ShareEngine
+from pykafka.sharegroups.engine import ShareEngine
 from pykafka.sharegroups.options import ShareConsumerOptions
 from pykafka.utils.error_handlers import LONGEST_S, valid_int, valid_timeout
 from pykafka.utils.hints import CONSUMER, unknown_option, with_hints
@@ -294,7 +294,7 @@ class ShareConsumer(Viewed, Generic[K, V]):
                         return found
                     engine.set_wanting(True)
                     began = self._handler.now()
-                    engine.arrived.wait(LEADER_POLL_INTERVAL_S if left is None else min(left, LEADER_POLL_INTERVAL_S))
+                    engine.wait(left)
                     if listener is not None:
                         listener.on_event(WAITED, f"share group {engine.options.group}", self._handler.now() - began)
                     engine.arrived.clear()
@@ -408,7 +408,7 @@ class ShareConsumer(Viewed, Generic[K, V]):
             engine = self._engine
             while any(acquired.state in OPEN for acquired in waiting) and self._handler.now() < deadline:
                 engine.assign_sessions(deadline)
-                engine.arrived.wait(min(LEADER_POLL_INTERVAL_S, max(0.0, deadline - self._handler.now())))
+                engine.wait(max(0.0, deadline - self._handler.now()))
                 engine.arrived.clear()
             self._run_callbacks()
             return {**failed, **_committed(waiting, failed)}

@@ -200,6 +200,18 @@ class ShareEngine:
             self._changed = True
             self._next_attempt = self.handler.now() + self._backoff.seconds(self._attempts)
 
+    def wait(self, left: float | None) -> None:
+        """Wait until something arrives, or leaders have to be looked up again.
+
+        That is not at the end of a short call: its lookup would have no time, again and again.
+
+        :param left: the time that the call has left (s); None: it has no end
+        """
+        most = LEADER_POLL_INTERVAL_S if left is None else min(left, LEADER_POLL_INTERVAL_S)
+        if self._changed:
+            most = min(most, max(self._next_attempt - self.handler.now(), 0.0))
+        self.arrived.wait(most)
+
     def _assign_sessions(self, left_ms: int | None) -> bool:
         seen, self._seen = self._seen, None
         if seen is not None:

@@ -103,6 +103,10 @@ ORDINARY: tuple[Ordinary, ...] = (
     # A partition has no leader, or memory is full of messages for one that cannot be reached.
     Ordinary(("LeaderNotFoundError", "ProducerQueueFullError"), ("send",), (*UNREACHABLE, *REFUSED), LASTS_MS),
     Ordinary(("ZooKeeperError",), faults=ZOOKEEPER, lasts_ms=LASTS_MS),
+    # Records that a reader has not had yet are deleted, and the look-up of its next position fails for a while.
+    Ordinary(("OffsetOutOfRangeError",), ("poll",), (*UNREACHABLE, *REFUSED), LASTS_MS, processes=("c4", "m4")),
+    # A broker has left the cluster while all of them are asked.
+    Ordinary(("BrokerNotAvailable",), ("list",), UNREACHABLE, LASTS_MS, processes=("a1",)),
     # Share sessions end with their connections, and their records cannot be read if a fault damages them.
     Ordinary(
         ("InvalidShareSessionEpoch", "ShareSessionNotFound"),

@@ -1,0 +1,56 @@
+"""Share consumers that look leaders up again, in virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.exceptions import NoBrokersAvailableError
+from pykafka.testing import FakeCluster
+from pykafka.testing.virtual import Scheduler, VirtualHandler
+
+TOPIC = "jobs"
+#: How many lookups fail, and how long one takes (ms).
+FAILURES, LOOKUP_MS = 3, 50
+
+
+class SlowLookups:
+    """Lookups of leaders of which the first ones fail, as do those without the time that one takes.
+
+    :param engine: of a share consumer
+    """
+
+    def __init__(self, engine: Any) -> None:
+        self._assign = engine._assign_sessions
+        #: The time that each has had (ms).
+        self.left_ms: list[int] = []
+        engine._assign_sessions = self.assign
+
+    def assign(self, left_ms: int) -> bool:
+        self.left_ms.append(left_ms)
+        if len(self.left_ms) <= FAILURES or left_ms < LOOKUP_MS:
+            raise NoBrokersAvailableError("no broker has answered in time")
+        return bool(self._assign(left_ms))
+
+
+@pytest.mark.parametrize("timeout", [0.1, 0.5, 3.0])
+def test_short_polls_leave_lookups_their_time(scheduler: Scheduler, virtual: VirtualHandler, timeout: float) -> None:
+    """However short the calls are, a lookup comes when it is due, and not as the last act of each of them."""
+
+    def program() -> list[Any]:
+        with FakeCluster(brokers=1, handler=virtual) as cluster, KafkaClient(cluster.hosts, handler=virtual) as client:
+            cluster.create_topic(TOPIC, 1)
+            consumer = client.share_consumer(group="workers")
+            consumer.subscribe(TOPIC)
+            lookups = SlowLookups(consumer._engine)
+            until = virtual.now() + 60
+            while not consumer.assignment() and virtual.now() < until:
+                consumer.poll(timeout=timeout)
+            assigned = list(consumer.assignment())
+            consumer.close()
+            assert len(lookups.left_ms) < 4 * FAILURES
+            return assigned
+
+    assert scheduler.run(program) == [(TOPIC, 0)]
