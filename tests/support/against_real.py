@@ -9,8 +9,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pykafka.testing.simulate import RealSimulation, Result, Simulation, report
+from pykafka.testing.simulate import report
 from pykafka.testing.simulation.against import HANDLERS, Control
+from pykafka.testing.simulation.real import RealSimulation
+from pykafka.testing.simulation.simulation import Result, Simulation
 from tests.brokers import LATEST, KafkaCluster
 
 #: Members of simulations have short sessions, which brokers refuse by default.

@@ -10,9 +10,10 @@ import pytest
 from pykafka.handlers import ThreadingHandler
 from pykafka.testing.checker import Checker, Kind
 from pykafka.testing.history import Change, Deleted, History, Observe, Outcome
-from pykafka.testing.simulate import REMADE, TRIMMED, Result, Simulation, report
+from pykafka.testing.simulate import report
 from pykafka.testing.simulation.administering import ERRORS, draw_faults
 from pykafka.testing.simulation.plan import FAULTS, PlannedFault
+from pykafka.testing.simulation.simulation import REMADE, TRIMMED, Result, Simulation
 from pykafka.testing.simulation.world import World
 
 #: Seeds with the program; 201 found that a send was taken for a deleted one before it had its offset.

@@ -14,9 +14,11 @@ from pykafka.handlers import ThreadingHandler
 from pykafka.testing import simulate
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Fault
-from pykafka.testing.simulate import RealSimulation, Simulation, report
+from pykafka.testing.simulate import report
 from pykafka.testing.simulation import against
 from pykafka.testing.simulation.against import HANDLERS, RealCluster, command_control, draw
+from pykafka.testing.simulation.real import RealSimulation
+from pykafka.testing.simulation.simulation import Simulation
 
 LASTS_MS = 1_000
 

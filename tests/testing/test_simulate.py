@@ -19,9 +19,10 @@ from pykafka.handlers import ThreadingHandler
 from pykafka.testing import FakeCluster, simulate
 from pykafka.testing.checker import Checker
 from pykafka.testing.history import Commit, History, Seen
-from pykafka.testing.simulate import Simulation, report, shrink
+from pykafka.testing.simulate import report, shrink
 from pykafka.testing.simulation.extras import ORDERS
 from pykafka.testing.simulation.plan import FAULTS, PlannedFault, Targets, draw
+from pykafka.testing.simulation.simulation import Simulation
 from pykafka.testing.simulation.tally import SeedLog
 from pykafka.testing.simulation.world import World
 from pykafka.testing.sometimes import RARE, RARE_SEEDS, THINGS, TOGETHER, Sometimes
@@ -172,17 +173,19 @@ def test_a_failure_is_run_again_and_becomes_a_test(losing: Callable[[], Simulati
 
 
 def test_plan() -> None:
-    """A seed has one plan; it has faults that lose records only for topics that may lose some."""
+    """A seed has one plan; faults that lose records, or what logs know of producers, are for topics that allow that."""
     targets = Targets((1, 2, 3), {"a": 2}, (), (("group", "g"),))
     plan = draw(Random(3), targets, 300, 1_000)
     assert plan == draw(Random(3), targets, 300, 1_000)
     of_share_groups = {"lose_group", "damage"}
-    assert {fault.name for fault in plan} == set(FAULTS) - {"unclean"} - of_share_groups
+    assert {fault.name for fault in plan} == set(FAULTS) - {"unclean", "forget"} - of_share_groups
     shared = draw(Random(3), replace(targets, shared=("w",)), 300, 1_000)
     assert {fault.arguments for fault in shared if fault.name == "lose_group"} == {("w",)}
     assert {fault.name for fault in shared} >= of_share_groups
     lossy = draw(Random(3), Targets((1,), {"a": 1, "b": 1}, ("b",), (("group", "g"),)), 300, 1_000)
     assert {fault.arguments for fault in lossy if fault.name == "unclean"} == {("b", 0)}
+    forgetful = draw(Random(3), Targets((1,), {"a": 1, "b": 1}, (), (("group", "g"),), forgetful=("b",)), 300, 1_000)
+    assert {fault.arguments for fault in forgetful if fault.name == "forget"} == {("b", 0)}
 
 
 def test_sometimes() -> None:

@@ -32,6 +32,14 @@ class Ordinary:
     lasts_ms: int = 0
     processes: tuple[str, ...] = ()
 
+    def concerns(self, error: str, what: str, process: str) -> bool:
+        """Return whether it is about this error of a call of a program.
+
+        :param what: which call
+        """
+        is_of_call = not self.calls or what in self.calls or what.partition(" ")[0] in self.calls
+        return error in self.errors and is_of_call and (not self.processes or process in self.processes)
+
 
 def check_errors(facts: Facts, ordinary: Sequence[Ordinary]) -> Iterator[Anomaly]:
     """Return calls that failed with errors that nothing explains.
@@ -62,8 +70,6 @@ def what_of(operation: Operation) -> str:
 
 
 def _explains(one: Ordinary, what: str, begun: Operation, ended: Operation, disturbances: Disturbances) -> bool:
-    if one.calls and what not in one.calls and what.partition(" ")[0] not in one.calls:
-        return False
-    if one.processes and ended.process not in one.processes:
+    if not one.concerns(ended.error, what, ended.process):
         return False
     return not one.faults or disturbances.any_between(begun.time_ms, ended.time_ms, one.faults, one.lasts_ms)

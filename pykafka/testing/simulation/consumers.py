@@ -26,6 +26,7 @@ from pykafka.testing.history import (
     Send,
     Subscribe,
 )
+from pykafka.testing.simulation.owners import Holding
 from pykafka.testing.simulation.producers import BLOCK_MS, TRANSACTION_MS
 from pykafka.testing.simulation.world import CALL_MS, World
 from pykafka.transactions.exactly_once import exactly_once
@@ -36,6 +37,8 @@ POLL_MS = 500
 SESSION_MS, HEARTBEAT_MS = 2_000, 300
 #: How long a member may take between two polls (ms), and how long it sometimes takes (s).
 POLL_INTERVAL_MS, SLOW_S = 3_000, 4.0
+#: How likely a record that is handled exactly once takes so long (0 to 1).
+SLOW = 0.03
 #: How long `close()` may take to leave a group, besides its time-out (ms).
 LEAVE_MS = 5_000
 #: How often a member commits by itself (ms); how long one handles records before it is killed (s), how likely that is.
@@ -43,8 +46,14 @@ AUTO_COMMIT_MS, HANDLING_S, DEATH = 200, 1.0, 0.2
 #: Without faults, a member that was put out of its group notices it after this time and two socket time-outs, one for a
 #: connection and one for an answer (ms).
 NOTICES_MS = 1_000
+#: How long a member waits at most before it changes its subscription again (s).
+CHANGE_S = 0.05
 #: What consumers have in common.
 OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 1_000, "fetch_max_wait_ms": 500}
+
+
+class SeekError(AssertionError):
+    """Raised, as an error of a program, for records that are read after a seek and are of before."""
 
 
 class Reading:
@@ -61,6 +70,8 @@ class Reading:
         self.world = world
         self.name = name
         self.topic = topic
+        #: All that it has to read in the end.
+        self.topics: tuple[str, ...] = (topic,)
         self.committed = committed
         self.seeks = seeks
         self.random = world.random(name)
@@ -70,6 +81,9 @@ class Reading:
         }
         #: Whether its process is about to be killed.
         self.crashes_now = False
+        #: The offsets that it has read, and those that it has sought and not read since, by partition.
+        self._known: dict[TopicPartition, set[int]] = {}
+        self._sought: dict[TopicPartition, int] = {}
         #: Behind the last record of each partition; that record.
         self.positions: dict[TopicPartition, int] = {}
         self.latest: dict[TopicPartition, Record] = {}
@@ -90,6 +104,7 @@ class Reading:
         """Read until the simulation ends, or the client was killed."""
         while not self.world.stopping.is_set():
             self.positions.clear()
+            self._sought.clear()
             try:
                 consumer = self.open(client)
             except KafkaException:  # the call is in the history
@@ -113,7 +128,7 @@ class Reading:
     def open(self, client: KafkaClient) -> Any:
         """Make a consumer, and choose its partitions."""
         history = self.world.history
-        history.note(self.name, OpenConsumer("", self.committed))
+        history.note(self.name, OpenConsumer(self.options.get("group", ""), self.committed))
         consumer = client.consumer(**self.options)
         partitions = [TopicPartition(self.topic, index) for index in client.topics[self.topic].partitions]
         begun = history.invoke(self.name, Assign(tuple(partitions)), CALL_MS)
@@ -136,9 +151,25 @@ class Reading:
     def _seek(self, consumer: Any) -> None:
         key = self.random.choice(sorted(self.positions))
         place = Place(key.topic, key.partition, self.random.randrange(self.positions[key] + 1))
-        self.positions[key] = place.offset
+        self.positions[key] = self._sought[key] = place.offset
         self.world.history.note(self.name, Seek(place))
         consumer.seek(key, place.offset)
+
+    def _check_sought(self, record: Record) -> None:
+        """Check that the first record after a seek is the first one there that is known from before."""
+        if not self.seeks:
+            return
+        key = TopicPartition(record.topic, record.partition)
+        known, sought = self._known.setdefault(key, set()), self._sought.pop(key, None)
+        if sought is not None:
+            least = max(sought, self.world.first_offsets.get(key, 0))
+            first = min((offset for offset in known if offset >= least), default=record.offset)
+            if not sought <= record.offset <= first:
+                text = (
+                    f"{self.name} has sought {sought} of {key}, and read {record.offset} first, though {first} is there"
+                )
+                self.world.errors.append((self.name, SeekError(text)))
+        known.add(record.offset)
 
     def dies(self) -> bool:
         """Return whether the process is killed before it has handled what it has just got."""
@@ -160,6 +191,7 @@ class Reading:
         history.ok(begun, Poll(reads_of(records)))
         for record in records:
             self.latest[TopicPartition(record.topic, record.partition)] = record
+            self._check_sought(record)
             self.positions[TopicPartition(record.topic, record.partition)] = record.offset + 1
             self.world.saw(self.reader, int(record.value))
 
@@ -184,6 +216,8 @@ class Member(Reading):
     :param restarts: how likely it is closed and starts again, after a poll (0 to 1)
     :param deaths: how many times it is killed at most
     :param auto_commit: it commits by itself, and not by hand
+    :param asynchronous: it reads on while its commits are made
+    :param other_topic: a second one, which it leaves and comes back to, now and then; "": none
     """
 
     # The listener's commit is part of a poll.
@@ -199,6 +233,8 @@ class Member(Reading):
         restarts: float = 0.0,
         deaths: int = 0,
         auto_commit: bool = False,
+        asynchronous: bool = False,
+        other_topic: str = "",
         **options: Any,
     ) -> None:
         super().__init__(world, name, topic, committed)
@@ -206,6 +242,10 @@ class Member(Reading):
         self.restarts = restarts
         self.deaths = deaths
         self.auto_commit = auto_commit
+        self.asynchronous = asynchronous
+        if other_topic:
+            self.topics = (topic, other_topic)
+        self._subscribed: tuple[str, ...] = ()
         if auto_commit:
             self.options |= {"auto_commit": True, "auto_commit_interval_ms": AUTO_COMMIT_MS}
         self.options |= {
@@ -233,15 +273,38 @@ class Member(Reading):
         )
         self._held.clear()
         self._consumer = consumer = client.consumer(**self.options)
-        begun = history.invoke(self.name, Subscribe((self.topic,)), CALL_MS)
         try:
-            consumer.subscribe(self.topic, timeout=CALL_MS / 1000)
-        except KafkaException as error:
-            history.fail(begun, type(error).__name__)
+            self._subscribe(consumer, self.topics)
+        except KafkaException:
             consumer.close(CALL_MS / 1000)
             raise
-        history.ok(begun)
         return consumer
+
+    def _subscribe(self, consumer: Any, topics: tuple[str, ...]) -> None:
+        begun = self.world.history.invoke(self.name, Subscribe(topics), CALL_MS)
+        try:
+            consumer.subscribe(*topics, timeout=CALL_MS / 1000)
+        except KafkaException as error:
+            self.world.history.fail(begun, type(error).__name__)
+            raise
+        self._subscribed = topics
+        self.world.history.ok(begun)
+
+    def _change_topics(self, consumer: Any) -> None:
+        """Leave a topic, and come back at once or later; after the last fault it has to have all of them."""
+        if self.world.calm.is_set():
+            wanted = [self.topics] if self._subscribed != self.topics else []
+        elif self.random.random() < 0.1:
+            wanted = [self.random.choice((self.topics, *zip(self.topics))) for _ in range(self.random.randint(1, 3))]
+        else:
+            wanted = []
+        for topics in wanted:
+            try:
+                self._subscribe(consumer, topics)
+            except KafkaException:  # the call is in the history
+                self.world.pause()
+            if self.random.random() < 0.5:
+                self.world.handler.sleep(self.random.random() * CHANGE_S)
 
     def work(self, consumer: Any) -> None:
         """Read until the simulation ends, or it is time to start again."""
@@ -254,9 +317,11 @@ class Member(Reading):
                 self.commit(consumer)
             if self._held and self.random.random() < 0.05:
                 self._ask(consumer)
+            if len(self.topics) > 1:
+                self._change_topics(consumer)
             if self.random.random() < self.restarts:
                 return
-            if self.random.random() < self.restarts / 4:
+            if not self.world.calm.is_set() and self.random.random() < self.restarts / 4:
                 self.world.stopping.wait(SLOW_S)
 
     def commit(self, consumer: Any) -> None:
@@ -265,9 +330,20 @@ class Member(Reading):
             return
         history = self.world.history
         places = tuple(Place(key.topic, key.partition, offset) for key, offset in sorted(self.positions.items()))
-        begun = history.invoke(self.name, Commit(self.group, places), CALL_MS)
+        offsets = {TopicPartition(*place[:2]): place.offset for place in places}
+        begun = history.invoke(self.name, Commit(self.group, places), None if self.asynchronous else CALL_MS)
+
+        def ended(error: KafkaException | None, _: object) -> None:
+            if error is None:
+                history.ok(begun)
+            else:
+                history.unknown(begun, type(error).__name__)
+
+        if self.asynchronous:
+            consumer.commit_async(offsets, ended)
+            return
         try:
-            consumer.commit({TopicPartition(*place[:2]): place.offset for place in places}, timeout=CALL_MS / 1000)
+            consumer.commit(offsets, timeout=CALL_MS / 1000)
         except KafkaException as error:
             history.unknown(begun, type(error).__name__)
         else:
@@ -275,7 +351,8 @@ class Member(Reading):
 
     def dies(self) -> bool:
         """Draw whether it is killed while it handles what it has just got."""
-        self.crashes_now = self.deaths > 0 and self.random.random() < DEATH
+        can_die = self.deaths > 0 and self.world.can_crash(self.name)
+        self.crashes_now = can_die and self.random.random() < DEATH
         self.deaths -= self.crashes_now
         return self.crashes_now
 
@@ -299,6 +376,7 @@ class Member(Reading):
     def on_assigned(self, partitions: list[TopicPartition]) -> None:
         """Note what the member has now."""
         self._held.update(partitions)
+        self.world.owners.assign(self.group, self.name, partitions)
         held = tuple(sorted(self._held))
         self.world.history.note(self.name, Assigned(self.group, self._generation(), held))
 
@@ -313,6 +391,7 @@ class Member(Reading):
         self._give_up(partitions, lost=True)
 
     def _give_up(self, partitions: list[TopicPartition], lost: bool) -> None:
+        self.world.owners.give_up(self.group, self.name, partitions)
         for key in partitions:
             self._held.discard(key)
             self.positions.pop(key, None)
@@ -337,10 +416,12 @@ class Handling:
         self.options: dict[str, Any] = {
             **OPTIONS,
             "group": group,
+            "listener": Holding(world.owners, name, group),
             "isolation_level": "read_committed",
             "session_timeout_ms": SESSION_MS,
             "heartbeat_interval_ms": HEARTBEAT_MS,
             "consumer_timeout_ms": 1_000,
+            "max_poll_interval_ms": POLL_INTERVAL_MS,
             **options,
         }
 
@@ -376,6 +457,8 @@ class Handling:
 
     def _handle(self, record: Record) -> ProducerRecord[bytes, bytes]:
         value, cause = self.world.new_value(), int(record.value or b"")
+        if not self.world.calm.is_set() and self.random.random() < SLOW:
+            self.world.stopping.wait(SLOW_S)
         self.world.causes[value] = cause
         sent = Send(self.target, value, record.partition, cause=cause)
         self.world.history.invoke(self.name, sent)

@@ -118,7 +118,7 @@ class Extras:
             "idempotent": chance.random() < 0.7,
             **self._protocol(),
         }
-        writer = Producing(world, "a1", TASKS, chance.randint(5, 25), self._lasts_ms)
+        writer = Producing(world, "q1", TASKS, chance.randint(5, 25), self._lasts_ms)
         numbers = range(chance.randint(1, 2))
         members = [Parallel(world, f"h{number}", TASKS, CREW, **habits) for number in numbers]
         return [writer], [*members, Letters(world, "l1", TASKS_DLQ, CREW)]

@@ -22,16 +22,15 @@ ZOOKEEPER = tuple(sorted(zookeeping.FAULTS))
 #: waits before it asks again; a request that was sent before is answered late.
 LASTS_MS = 5_000
 
-_AT_ANY_TIME: tuple[Ordinary, ...] = (
-    # Programs die, and abort transactions.
+#: What programs do themselves, at any time.
+OWN: tuple[Ordinary, ...] = (
+    # They die, abort transactions, and close a consumer that polls.
     Ordinary(("Crash",), ("poll", "acquire")),
     Ordinary(("TransactionAbortedError",), ("send",)),
-    # Rebalances.
-    Ordinary(("ShareLostError", "OffsetsNotCommitted"), ("commit", "close consumer", "stop run", "wait")),
-    Ordinary(("ShareLostError", "TransactionAbortableError"), ("send_offsets", "exactly_once")),
-    # Locks of share records end while a program is slow.
+    Ordinary(("ConsumerStoppedException",), ("poll",), processes=("g1",)),
+    # They handle records for longer than their locks last.
     Ordinary(("InvalidRecordState",), ("acknowledge",)),
-    # The program of administration changes what is not there, and makes what is.
+    # The one of administration changes what is not there, and makes what is.
     Ordinary(("TopicAlreadyExists",), ("create",), processes=("a1",)),
     Ordinary(("UnknownTopicOrPartition",), ("delete", "alter", "add"), processes=("a1",)),
     Ordinary(("InvalidPartitions",), ("add",), processes=("a1",)),
@@ -40,26 +39,37 @@ _AT_ANY_TIME: tuple[Ordinary, ...] = (
     # Brokers of 2.8 and before do not have them.
     Ordinary(("UnsupportedVersion",), ("describe transactions", "list transactions"), processes=("a1",)),
     # It deletes a topic, and makes it anew.
-    Ordinary(
-        ("UnknownTopicId", "UnknownTopicOrPartition", "InconsistentTopicId"),
-        processes=("p5", "c5", "m5"),
-    ),
-    # Records without a key, for a compacted topic.
+    Ordinary(("UnknownTopicId", "UnknownTopicOrPartition", "InconsistentTopicId"), processes=("p5", "c5", "m5")),
+    Ordinary(("DeliveryUnknownError",), ("send",), processes=("p5",)),
+    Ordinary(("OffsetsNotCommitted",), ("commit",), processes=("m5",)),
+    # They send records without a key to a compacted topic.
     Ordinary(("InvalidRecord",), ("send",), processes=("v1",)),
+)
+
+_AT_ANY_TIME: tuple[Ordinary, ...] = (
+    *OWN,
+    # Rebalances, and an assignor that fails.
+    Ordinary(("ShareLostError", "OffsetsNotCommitted"), ("commit", "close consumer", "stop run", "wait", "pool")),
+    Ordinary(("ShareLostError", "TransactionAbortableError"), ("send_offsets", "exactly_once")),
+    Ordinary(("AssignorError",), ("poll", "pool", "subscribe", "commit", "close consumer")),
 )
 
 #: Errors of brokers, each of which its own faults explain: a call raises the last one if it has tried for too long.
 _OF_BROKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("NotLeaderForPartition", ("fail NOT_LEADER_OR_FOLLOWER", "set_leader", "unclean", "isolate", "stop")),
+    (
+        "NotLeaderForPartition",
+        ("fail NOT_LEADER_OR_FOLLOWER", "set_leader", "move_leader", "unclean", "isolate", "stop"),
+    ),
     ("LeaderNotAvailable", ("fail LEADER_NOT_AVAILABLE", "stop", "isolate")),
     ("NotEnoughReplicas", ("fail NOT_ENOUGH_REPLICAS", "stop")),
     ("RequestTimedOut", ("fail REQUEST_TIMED_OUT",)),
-    ("FencedLeaderEpoch", ("fail FENCED_LEADER_EPOCH", "set_leader", "isolate", "stop")),
-    ("UnknownLeaderEpoch", ("fail UNKNOWN_LEADER_EPOCH", "set_leader", "isolate", "stop")),
+    ("FencedLeaderEpoch", ("fail FENCED_LEADER_EPOCH", "set_leader", "move_leader", "isolate", "stop")),
+    ("UnknownLeaderEpoch", ("fail UNKNOWN_LEADER_EPOCH", "set_leader", "move_leader", "isolate", "stop")),
     ("NotCoordinatorForGroup", ("fail NOT_COORDINATOR", "move_coordinator", "isolate", "stop")),
     ("GroupCoordinatorNotAvailable", ("fail COORDINATOR_NOT_AVAILABLE", "stop", "isolate")),
     ("GroupLoadInProgress", ("fail COORDINATOR_LOAD_IN_PROGRESS",)),
     ("InvalidRecord", ("fail INVALID_RECORD",)),
+    ("InvalidProducerEpoch", ("fail INVALID_PRODUCER_EPOCH",)),
     ("ThrottledError", ("throttle",)),
 )
 
@@ -117,7 +127,7 @@ ORDINARY: tuple[Ordinary, ...] = (
     # while the markers of the transaction before are due.
     Ordinary(
         ("ProducerFencedError",),
-        ("abort-transaction", "exactly_once", "send_offsets"),
+        ("abort-transaction", "close producer", "exactly_once", "send_offsets"),
         (*UNREACHABLE, "hold_markers"),
         LASTS_MS,
     ),

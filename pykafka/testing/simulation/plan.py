@@ -9,6 +9,7 @@ from typing import Any
 
 from pykafka.testing.history import Fault, Seen
 from pykafka.testing.simulation import share_faults
+from pykafka.testing.simulation.storms import early_batches, forget, late, move_leader, storm
 from pykafka.testing.simulation.world import World
 from pykafka.testing.virtual import NetworkFaults
 from pykafka.testing.witness import THROTTLED
@@ -43,6 +44,12 @@ ERRORS: tuple[tuple[str, str], ...] = (
 )
 PRODUCE_ERRORS = tuple(error for error in ERRORS if error[0] == "Produce")
 PLACES = ("before", "middle", "after")
+#: How likely several faults meet, instead of one that comes alone (0 to 1).
+STORMS = 0.5
+#: When calls that programs make after the last fault are on their way (ms).
+CALM_MS = 5_000
+#: How long a fault lasts that only the end of the run puts right (ms).
+FOR_GOOD_MS = 600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +126,16 @@ def _throttle(world: World, api: str, milliseconds: int) -> Undo:
     return end
 
 
-def _fail(world: World, api: str, error: str, times: int) -> Undo:
-    return world.cluster.fail(api, error, times).end
+def _fail(world: World, api: str, error: str, times: int, broker: int | None = None, latency_ms: int = 0) -> Undo:
+    return world.cluster.fail(api, error, times, broker, latency_ms=latency_ms).end
 
 
-def _cut(world: World, api: str, place: str, times: int) -> Undo:
-    return world.cluster.cut(api, place, times).end
+def _cut(world: World, api: str, place: str, times: int, broker: int | None = None) -> Undo:
+    return world.cluster.cut(api, place, times, broker).end
 
 
-def _hold(world: World, api: str) -> Undo:
-    return world.cluster.hold(api).release
+def _hold(world: World, api: str, broker: int | None = None) -> Undo:
+    return world.cluster.hold(api, broker).release
 
 
 def _latency(world: World, broker: int, milliseconds: int) -> Undo:
@@ -187,9 +194,15 @@ FAULTS: dict[str, Callable[..., Undo | None]] = {
     "limit": _limit,
     "lose_group": share_faults.lose_group,
     "damage": share_faults.damage,
+    "late": late,
+    "move_leader": move_leader,
+    "early_batches": early_batches,
+    "forget": forget,
 }
 #: Faults that only concern share groups.
 _SHARED = ("lose_group", "damage")
+#: Faults that only some topics allow, or that only storms have.
+_SPECIAL = ("unclean", "forget", "move_leader")
 
 
 #: Those of programs that only some seeds have: `draw` does not draw them.
@@ -200,7 +213,7 @@ MORE_FAULTS: dict[str, Callable[..., Undo | None]] = {}
 class Targets:
     """The things that faults may concern.
 
-    :param topics: their numbers of partitions; `lossy` ones may lose records
+    :param topics: their numbers of partitions; `lossy` ones may lose records, `forgetful` ones may forget producers
     :param coordinated: (kind, name) of groups and transactional ids
     :param shared: share groups
     :param errors: answers of APIs; connections of these APIs are cut, and their answers held
@@ -210,6 +223,7 @@ class Targets:
     topics: dict[str, int]
     lossy: Sequence[str]
     coordinated: Sequence[tuple[str, str]]
+    forgetful: Sequence[str] = ()
     shared: Sequence[str] = ()
     errors: Sequence[tuple[str, str]] = ERRORS
 
@@ -221,7 +235,7 @@ class Targets:
     @property
     def faults(self) -> list[str]:
         """The names of the faults that may come."""
-        return [name for name in FAULTS if (name != "unclean" or self.lossy) and (name not in _SHARED or self.shared)]
+        return [name for name in FAULTS if name not in _SPECIAL and (name not in _SHARED or self.shared)]
 
 
 def draw(chance: Random, targets: Targets, count: int, until_ms: int) -> list[PlannedFault]:
@@ -231,33 +245,61 @@ def draw(chance: Random, targets: Targets, count: int, until_ms: int) -> list[Pl
     :param until_ms: when all have begun (ms)
     """
     names = targets.faults
-    plan = []
-    for _ in range(count):
-        name = chance.choice(names)
-        at_ms, lasts_ms = chance.randrange(until_ms), chance.choice((300, 1_000, 3_000, 6_000, 12_000))
+    plan: list[PlannedFault] = []
+    while len(plan) < count:
+        at_ms = chance.randrange(until_ms)
+        if chance.random() < STORMS:
+            steps = storm(
+                chance, targets.topics, targets.brokers, targets.coordinated, targets.lossy, targets.forgetful
+            )
+            plan += [PlannedFault(at_ms + later_ms, *more) for later_ms, more in steps]
+            continue
+        name, lasts_ms = chance.choice(names), chance.choice((300, 1_000, 3_000, 6_000, 12_000))
         plan.append(PlannedFault(at_ms, lasts_ms, name, _arguments(chance, targets, name)))
     return sorted(plan, key=lambda fault: fault.at_ms)
+
+
+def draw_calm(chance: Random, targets: Targets) -> list[PlannedFault]:
+    """Return what happens after the last fault, and must not make a call fail: a change that brokers announce."""
+    at_ms, broker = chance.choice((0, CALM_MS)), chance.choice(targets.brokers)
+    moves = [(topic, index) for topic, count in targets.topics.items() for index in range(count)]
+    changes: list[tuple[str, tuple[Any, ...]]] = []
+    kind = chance.choice(("none", "stop", "stop", "coordinators", "coordinators", "leaders", "hang_up"))
+    if kind == "stop":
+        changes = [("stop", (broker, True))]
+    elif kind == "coordinators":
+        changes = [("move_coordinator", (*one, broker)) for one in targets.coordinated]
+    elif kind == "laggards":
+        changes = [("isolate", (number,)) for number in chance.sample(targets.brokers, len(targets.brokers) // 2)]
+    elif kind == "hang_up":
+        changes = [("hang_up", (broker,))]
+    if kind in ("leaders", "laggards"):
+        changes += [("move_leader", move) for move in moves]
+    return [PlannedFault(at_ms, FOR_GOOD_MS, *change) for change in changes]
 
 
 def _arguments(chance: Random, targets: Targets, name: str) -> tuple[Any, ...]:
     broker = chance.choice(targets.brokers)
     if name == "stop":
         return broker, chance.random() < 0.8
-    if name in ("set_leader", "unclean"):
-        topic = chance.choice(targets.lossy if name == "unclean" else sorted(targets.topics))
-        partition = chance.randrange(targets.topics[topic])
-        return (topic, partition) if name == "unclean" else (topic, partition, broker)
+    if name == "set_leader":
+        topic = chance.choice(sorted(targets.topics))
+        return topic, chance.randrange(targets.topics[topic]), broker
+    if name == "early_batches":
+        return (chance.choice(sorted(targets.topics)),)
     if name == "throttle":
         return chance.choice(("Produce", "Fetch")), chance.choice((100, 1_000))
     if name == "fail":
         errors = PRODUCE_ERRORS if chance.random() < 0.3 else targets.errors
-        return *chance.choice(errors), chance.randint(1, 5)
+        return *chance.choice(errors), chance.randint(1, 5), *_somewhere(chance, broker)
     if name == "cut":
-        return chance.choice(targets.apis), chance.choice(PLACES), chance.randint(1, 5)
+        return chance.choice(targets.apis), chance.choice(PLACES), chance.randint(1, 5), *_somewhere(chance, broker)
+    if name == "late":
+        return chance.choice(targets.apis), chance.choice((300, 1_500, 4_000)), chance.randint(1, 3)
     if name == "network":
         return (_network_faults(chance),)
     if name == "hold":
-        return (chance.choice(targets.apis),)
+        return chance.choice(targets.apis), *_somewhere(chance, broker)
     if name == "limit":
         return chance.choice(sorted(targets.topics)), chance.choice((90, 150, 400, 1_200))
     if name == "lose_group":
@@ -269,6 +311,11 @@ def _arguments(chance: Random, targets: Targets, name: str) -> tuple[Any, ...]:
     if name == "move_coordinator":
         return *chance.choice(targets.coordinated), broker
     return () if name in ("hold_markers", "cut_all") else (broker,)
+
+
+def _somewhere(chance: Random, broker: int) -> tuple[int, ...]:
+    """Return the broker that a fault concerns, as an argument; none: it concerns all."""
+    return (broker,) if chance.random() < 0.5 else ()
 
 
 def _network_faults(chance: Random) -> NetworkFaults:

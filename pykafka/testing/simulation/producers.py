@@ -32,6 +32,10 @@ TRANSACTION_MS = 20_000
 #: The pause between records of a burst (s): shorter than an answer takes. Nothing lingers there, so each has its own batch.
 BURST_S = 0.0003
 _COMMITS = 20
+#: How likely a program closes its producer after a commit without a clear end (0 to 1).
+LEAVES = 0.3
+#: How many records a program sends after the last fault, and how long it waits between them (s).
+CALM_RECORDS, CALM_PAUSE_S = 3, 0.2
 
 
 def delivery_ms(world: World) -> int:
@@ -48,11 +52,20 @@ class Producing:
     :param count: how many
     :param lasts_ms: about how long that takes (ms)
     :param bursts: how likely a record follows the one before at once (0 to 1)
+    :param remembered: brokers remember its numbers; else they may store a record twice, which is no fault of the producer's
     :param options: of its producer
     """
 
     def __init__(
-        self, world: World, name: str, topic: str, count: int, lasts_ms: int, bursts: float = 0.0, **options: Any
+        self,
+        world: World,
+        name: str,
+        topic: str,
+        count: int,
+        lasts_ms: int,
+        bursts: float = 0.0,
+        remembered: bool = True,
+        **options: Any,
     ) -> None:
         self.world = world
         self.name = name
@@ -71,6 +84,7 @@ class Producing:
         self.bursts = bursts
         # Without acknowledgements of all replicas a producer has no sequence numbers.
         self.is_idempotent = options.get("enable_idempotence") is not False and "acks" not in options
+        self.is_remembered = remembered
         self._pending: dict[bytes, tuple[Operation, Send]] = {}
 
     def run(self) -> None:
@@ -99,7 +113,10 @@ class Producing:
     def open(self, client: KafkaClient) -> Any:
         """Make a producer."""
         durable = self.options.get("acks", "all") == "all"
-        self.world.history.note(self.name, OpenProducer(self.is_idempotent, durable, ordered=durable))
+        self.world.history.note(
+            self.name,
+            OpenProducer(self.is_idempotent and self.is_remembered, durable, ordered=durable and self.is_remembered),
+        )
         return client.producer(on_delivery=self._delivered, **self.options)
 
     def work(self, client: KafkaClient) -> None:
@@ -111,13 +128,18 @@ class Producing:
                 self.rest()
                 if self.world.stopping.is_set():
                     break
+            if self.count <= 0 and self.world.await_calm():
+                for _ in range(CALM_RECORDS):
+                    self.send(producer)
+                    self.rest()
         finally:
             self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000))
 
     def rest(self) -> None:
         """Wait between two records: in a burst so short that each still has a batch of its own."""
         in_burst = self.random.random() < self.bursts
-        self.world.handler.sleep(BURST_S if in_burst else self.random.random() * 2 * self.pause_s)
+        pause_s = min(self.pause_s, CALM_PAUSE_S) if self.world.calm.is_set() else self.pause_s
+        self.world.handler.sleep(BURST_S if in_burst else self.random.random() * 2 * pause_s)
 
     def send(self, producer: Any) -> int | None:
         """Send a record, whose end comes later; return its value, or None if it was refused."""
@@ -184,6 +206,8 @@ class Transacting(Producing):
         super().__init__(
             world, name, topic, count, lasts_ms, transactional_id=name, transaction_timeout_ms=TRANSACTION_MS
         )
+        #: Whether it closes its producer after a commit of unknown outcome, instead of trying again.
+        self._leaves = False
 
     def delivered(self, value: int) -> None:
         """Wait for the commit."""
@@ -192,8 +216,13 @@ class Transacting(Producing):
         """Make transactions, until the producer can make no more."""
         producer = self.open(client)
         try:
-            while self.count > 0 and not self.world.stopping.is_set():
+            self._leaves = False
+            while self.count > 0 and not self.world.stopping.is_set() and not self._leaves:
                 self._transaction(producer)
+            if self.count <= 0 and self.world.await_calm():
+                self.count = CALM_RECORDS
+                while self.count > 0:
+                    self._transaction(producer)
         except TransactionFatalError:
             pass  # another producer goes on
         finally:
@@ -234,7 +263,7 @@ class Transacting(Producing):
         for _ in range(_COMMITS):
             begun = history.invoke(self.name, CommitTransaction(), CALL_MS)
             try:
-                producer.commit_transaction(CALL_MS / 1000)
+                producer.commit_transaction(self.world.commit_ms / 1000)
             except TransactionAbortableError as error:
                 history.fail(begun, type(error).__name__)
                 self.abort(producer)
@@ -243,7 +272,8 @@ class Transacting(Producing):
                 history.unknown(begun, type(error).__name__)
                 if isinstance(error, TransactionFatalError):
                     raise
-                if not isinstance(error, TransactionUnfinishedError) or not self.world.pause():
+                self._leaves = self.random.random() < LEAVES
+                if self._leaves or not isinstance(error, TransactionUnfinishedError) or not self.world.pause():
                     return False
             else:
                 history.ok(begun)

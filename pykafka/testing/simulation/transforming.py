@@ -9,7 +9,17 @@ from pykafka.client import KafkaClient
 from pykafka.exceptions import KafkaException, TransactionFatalError
 from pykafka.record import Record
 from pykafka.testing.history import Call
-from pykafka.testing.simulation.consumers import HEARTBEAT_MS, LEAVE_MS, OPTIONS, POLL_MS, SESSION_MS
+from pykafka.testing.simulation.consumers import (
+    HEARTBEAT_MS,
+    LEAVE_MS,
+    OPTIONS,
+    POLL_INTERVAL_MS,
+    POLL_MS,
+    SESSION_MS,
+    SLOW,
+    SLOW_S,
+)
+from pykafka.testing.simulation.owners import Holding
 from pykafka.testing.simulation.producers import Transacting
 from pykafka.testing.simulation.world import CALL_MS, World
 
@@ -33,9 +43,11 @@ class Transforming(Transacting):
         self.consuming: dict[str, Any] = {
             **OPTIONS,
             "group": group,
+            "listener": Holding(world.owners, name, group),
             "isolation_level": "read_committed",
             "session_timeout_ms": SESSION_MS,
             "heartbeat_interval_ms": HEARTBEAT_MS,
+            "max_poll_interval_ms": POLL_INTERVAL_MS,
         }
 
     def run(self) -> None:
@@ -49,8 +61,9 @@ class Transforming(Transacting):
         call, seconds = self.world.call, CALL_MS / 1000
         producer = self.open(client)
         consumer = call(self.name, "subscribe", lambda: client.consumer(self.source, **self.consuming), 2 * CALL_MS)
+        self._leaves = False
         try:
-            while consumer is not None and not self.world.stopping.is_set() and self.random.random() > 0.1:
+            while consumer is not None and not self._ends():
                 self.transform(consumer, producer)
         except TransactionFatalError:
             self.world.pause()  # another producer goes on
@@ -58,6 +71,10 @@ class Transforming(Transacting):
             if consumer is not None:
                 call(self.name, "close consumer", lambda: consumer.close(seconds), CALL_MS + LEAVE_MS)
             call(self.name, "close producer", lambda: producer.close(seconds))
+
+    def _ends(self) -> bool:
+        """Return whether it is time to close the producer: after a commit of unknown outcome, too."""
+        return self._leaves or self.world.stopping.is_set() or self.random.random() <= 0.1
 
     def transform(self, consumer: Any, producer: Any) -> None:
         """Read some records, and commit their results with their offsets, or abort."""
@@ -67,6 +84,8 @@ class Transforming(Transacting):
         is_good = self._step("poll", lambda: records.extend(consumer.poll(self.random.randint(1, 5), POLL_MS / 1000)))
         for record in records:
             self.rest()
+            if not self.world.calm.is_set() and self.random.random() < SLOW:
+                self.world.stopping.wait(SLOW_S)
             cause = int(record.value or b"")
             is_good = self.send_to(producer, record.partition, cause) is not None and is_good
         # Also if a step has failed: from this call on an abort puts the consumer back.

@@ -16,6 +16,7 @@ from pykafka.handlers.base import Handler
 from pykafka.testing.checks.errors import AND
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Call, Crash, History, Outcome, Send
+from pykafka.testing.simulation.owners import Owners
 from pykafka.testing.virtual import Network, VirtualHandler
 from pykafka.testing.virtual.process import VirtualProcess
 
@@ -27,6 +28,8 @@ CALL_MS = 5_000
 CONNECT_MS = 60_000
 #: The pause before a program tries again what has failed (s).
 _PAUSE_S = 0.2
+#: How long after the last fault calls may still fail (ms), besides the time-out of a request without an answer: some pauses.
+GRACE_MS = 3_000
 
 
 class BrokenPromiseError(Exception):
@@ -61,11 +64,18 @@ class World:
         #: The time-out of the clients' requests, and how old a message may get (ms).
         self.socket_ms = times.choice((1_000, 3_000))
         self.delivery_ms = times.choice((2_000, 8_000))
+        #: How long after the last fault calls may still fail (ms).
+        self.grace_ms = self.socket_ms + GRACE_MS
+        #: How long a commit of a transaction may take (ms): seldom long enough for an answer that is held.
+        self.commit_ms = times.choice((500, CALL_MS))
         self.stopping = handler.Event()
         #: Set when the last fault has been put right.
         self.well = handler.Event()
         #: How old the metadata of a broker may be (ms): while faults last, and from then on.
         self.stale_ms = self.settles_ms = 0
+        #: Whether the faults are over, in a run that has such a time; when they were (ms): -1 if calls may still fail then.
+        self.calm = handler.Event()
+        self.calm_ms = -1
         #: Whether the faults end before the programs do.
         self.is_live = False
         #: Names and errors of programs that have failed.
@@ -79,6 +89,7 @@ class World:
         #: The first offsets that are left of partitions whose records were deleted.
         self.first_offsets: dict[TopicPartition, int] = {}
         self._values = count(1)
+        self.owners = Owners(cluster, self.errors)
         self._processes: dict[str, VirtualProcess] = {}
         # What a crash leaves is kept to the end: finalizers must not close what no process has any more.
         self._crashed: list[object] = []
@@ -133,6 +144,13 @@ class World:
         self.stopping.wait(_PAUSE_S)
         return not self.stopping.is_set()
 
+    def await_calm(self) -> bool:
+        """Wait until the faults are over, and calls have to succeed; return whether there is such a time."""
+        if self.is_live and not self.stopping.is_set():
+            self.calm.wait()
+            self.handler.sleep(self.grace_ms / 1000)
+        return self.is_live and not self.stopping.is_set()
+
     @contextmanager
     def client(self, process: str, **options: Any) -> Iterator[KafkaClient | None]:
         """Yield a client, and close it; None if the simulation ends before one could connect."""
@@ -146,6 +164,10 @@ class World:
         finally:
             if client is not None and not any(one is client for one in self._crashed):
                 self.call(process, "close client", client.close, 2 * CALL_MS)
+
+    def can_crash(self, process: str) -> bool:
+        """Return whether the client of a process can be killed: only handlers of virtual time do that."""
+        return process in self._processes
 
     def crash(self, process: str, *left: object) -> bool:
         """Kill the client of a process; return whether its handler can do that.

@@ -12,9 +12,10 @@ from kazoo.protocol.states import EventType, KazooState
 from pykafka.groups.zookeeper.session import SessionState
 from pykafka.testing.checker import Kind
 from pykafka.testing.history import Assigned, Owner
-from pykafka.testing.simulate import Simulation, report
+from pykafka.testing.simulate import report
 from pykafka.testing.simulation import zookeeping
 from pykafka.testing.simulation.plan import PlannedFault
+from pykafka.testing.simulation.simulation import Simulation
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 from pykafka.testing.virtual.zookeeper import ZooKeeper
 
