@@ -66,7 +66,7 @@ def test_a_frozen_worker_gets_no_turn(scheduler: Scheduler, virtual: VirtualHand
 
 
 def test_a_frozen_worker_is_ended_behind_all_others(scheduler: Scheduler, virtual: VirtualHandler) -> None:
-    """What is on its stack would stay in memory otherwise; what it then reports is no error of the run."""
+    """Its stack would stay in memory otherwise; an error that it then reports is none of the run."""
     held: list[weakref.ref[Steps]] = []
 
     def failing() -> None:
