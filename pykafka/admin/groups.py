@@ -20,7 +20,7 @@ from pykafka.admin.group_types import (
 from pykafka.admin.releases import need, version_of
 from pykafka.admin.results import Listing, Results, checked, fault, operations, response_error
 from pykafka.admin.routing import CertainBrokers, Coordinators, RequestFactory
-from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion
+from pykafka.exceptions import GroupIdNotFound, KafkaException, NoBrokersAvailableError, UnsupportedVersion
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class GroupsAdmin(AdminBase):
 
         factory = RequestFactory(wire.ListGroupsRequest, request, read)
         target = CertainBrokers[int](self._cluster, int)
-        results = self._ask(self._every_broker(), target, factory, timeout_ms, raise_errors)
+        results = self._ask(self._every_broker(deadline), target, factory, self._left_ms(deadline), raise_errors)
         listed = self._once((one for groups in results.values() for one in groups), lambda one: one.group, deadline)
         found = [
             group
@@ -212,9 +212,16 @@ class GroupsAdmin(AdminBase):
         results: Results[str, None] = Results({name: answers[item] for name, item in names.items()})
         return checked(results, raise_errors)
 
-    def _every_broker(self) -> list[int]:
-        if not self._cluster.brokers:
-            self._cluster.update([])
+    def _every_broker(self, deadline: float) -> list[int]:
+        """Return the numbers of all brokers that there are now: one that was away may coordinate groups again.
+
+        :param deadline: of the call (s, of the handler's clock)
+        """
+        try:
+            self._cluster.update([], self._left_ms(deadline))
+        except NoBrokersAvailableError:
+            if not self._cluster.brokers:
+                raise
         return sorted(self._cluster.brokers)
 
 

@@ -81,7 +81,8 @@ class LogDirsAdmin(GroupsAdmin):
         :param timeout_ms: of the whole call
         :param raise_errors: whether to raise for brokers that failed, see `Results`
         """
-        ids: list[int] = self._every_broker() if brokers is None else several(brokers, "brokers", int)
+        deadline = self._deadline(timeout_ms)
+        ids: list[int] = self._every_broker(deadline) if brokers is None else several(brokers, "brokers", int)
         topic = wire.DescribeLogDirsRequest.Topic
         topics = None
         if partitions is not None:
@@ -96,7 +97,7 @@ class LogDirsAdmin(GroupsAdmin):
         factory: RequestFactory[int, tuple[LogDir, ...]] = RequestFactory(
             wire.DescribeLogDirsRequest, lambda items, broker, left: wire.DescribeLogDirsRequest(topics=topics), read
         )
-        return self._ask(ids, CertainBrokers[int](self._cluster, int), factory, timeout_ms, raise_errors)
+        return self._ask(ids, CertainBrokers[int](self._cluster, int), factory, self._left_ms(deadline), raise_errors)
 
     def alter_replica_log_dirs(
         self,

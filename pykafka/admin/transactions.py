@@ -185,7 +185,7 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
 
         factory = RequestFactory(wire.ListTransactionsRequest, request, read)
         target = CertainBrokers[int](self._cluster, int)
-        results = self._ask(self._every_broker(), target, factory, timeout_ms, raise_errors)
+        results = self._ask(self._every_broker(deadline), target, factory, self._left_ms(deadline), raise_errors)
         listed = (one for found in results.values() for one in found)
         return Listing(self._once(listed, lambda one: one.transactional_id, deadline, TRANSACTION), results.errors)
 

@@ -460,6 +460,44 @@ def committed_all(story: Story) -> None:
     story.poll((2, 3), who="d")
 
 
+def committed_all_of_unknown_positions(story: Story) -> None:
+    """A program commits all of its positions, and does not know them when the call begins."""
+    story.member()
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    begun = story.invoke("c", Commit(GROUP, ()))
+    story.ok(begun, Commit(GROUP, (Place(TOPIC, 0, 1),)))
+    story.poll((1, 2))
+    story.commit(2)
+    committed(story, 2)
+
+
+def committed_behind_a_marker(story: Story) -> None:
+    """The commit of all positions has taken effect, behind the marker of a transaction, and has not ended yet."""
+    story.member()
+    story.begin()
+    story.send(1, 0)
+    story.commit_transaction()
+    story.send(2, 2)
+    story.assigned(1, P0)
+    story.commit(0)
+    story.poll((0, 1))
+    story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 1),)))
+    committed(story, 2)
+
+
+def committed_while_it_sought(story: Story) -> None:
+    """A commit ends when its member has gone back already, and commits that."""
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    begun = story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 2),)))
+    story.seek(1)
+    story.ok(begun)
+    story.commit(1)
+
+
 def began_again(story: Story) -> None:
     """A member that was killed begins at the committed offset, and reads what it has not committed once more."""
     story.member()
@@ -685,6 +723,9 @@ LEGAL: list[tuple[str, Write]] = [
     ("", began_where_it_has_sought),
     ("", kept_its_position),
     ("", committed_all),
+    ("", committed_all_of_unknown_positions),
+    ("", committed_behind_a_marker),
+    ("", committed_while_it_sought),
     ("", began_again),
     ("", members_that_commit_by_themselves),
     ("", sent_again_to_another_partition),

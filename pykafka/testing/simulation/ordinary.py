@@ -21,6 +21,8 @@ ZOOKEEPER = tuple(sorted(zookeeping.FAULTS))
 #: How long a fault may make calls fail after its end (ms): a batch waits behind others, and keeps the last error; a client
 #: waits before it asks again; a request that was sent before is answered late.
 LASTS_MS = 5_000
+#: How long a message may be on its way (ms): `World.delivery_ms`, two socket time-outs. Its transaction fails at its commit.
+GIVEN_UP_MS = 14_000
 
 #: What programs do themselves, at any time.
 OWN: tuple[Ordinary, ...] = (
@@ -76,6 +78,8 @@ _OF_BROKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 ORDINARY: tuple[Ordinary, ...] = (
     *_AT_ANY_TIME,
     *(Ordinary((error,), faults=faults, lasts_ms=LASTS_MS) for error, faults in _OF_BROKERS),
+    # A topic that a client's question has made has one replica, and nobody leads it while that broker is away.
+    Ordinary(("RequestTimedOut",), ("send",), ("stop",), LASTS_MS, processes=("p5",)),
     # Time-outs, and connections that cannot be used.
     Ordinary(
         (
@@ -98,7 +102,7 @@ ORDINARY: tuple[Ordinary, ...] = (
     Ordinary(
         ("ConcurrentTransactions", "TransactionAbortableError", "TransactionUnfinishedError"),
         faults=(*UNREACHABLE, *REFUSED, "hold_markers"),
-        lasts_ms=LASTS_MS,
+        lasts_ms=LASTS_MS + GIVEN_UP_MS,
     ),
     # A partition has no leader, or memory is full of messages for one that cannot be reached.
     Ordinary(("LeaderNotFoundError", "ProducerQueueFullError"), ("send",), (*UNREACHABLE, *REFUSED), LASTS_MS),

@@ -13,7 +13,7 @@ from pykafka.admin.base import AdminBase
 from pykafka.admin.results import Results
 from pykafka.admin.routing import Coordinators
 from pykafka.admin.transactions import TransactionListing
-from pykafka.exceptions import KafkaException, NotCoordinatorForGroup
+from pykafka.exceptions import KafkaException, NoBrokersAvailableError, NotCoordinatorForGroup
 
 
 def group(name: str, coordinator: int, state: GroupState = GroupState.STABLE) -> GroupListing:
@@ -29,7 +29,8 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return an `Admin` whose brokers answer as `answers` says, and whose coordinators are those of `places`."""
     cluster: Any = SimpleNamespace(handler=SimpleNamespace(now=lambda: 0.0), brokers={1: None, 2: None})
     made: Any = Admin(cluster)
-    made.answers, made.places, made.asked = {}, {}, []
+    made.answers, made.places, made.asked, made.listers, made.update = {}, {}, [], [], lambda brokers: None
+    cluster.update = lambda topics, timeout_ms: made.update(cluster.brokers)
 
     def find(self: Coordinators[str], items: Sequence[str], left_ms: int) -> Any:
         made.asked.append((self._kind, list(items)))
@@ -37,7 +38,11 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> Any:
             raise made.places
         return {item: made.places[item] for item in items}
 
-    monkeypatch.setattr(AdminBase, "_ask", lambda self, *args: Results(made.answers))
+    def ask(self: AdminBase, items: Sequence[int], *args: Any) -> Any:
+        made.listers.append(items)
+        return Results(made.answers)
+
+    monkeypatch.setattr(AdminBase, "_ask", ask)
     monkeypatch.setattr(Coordinators, "find", find)
     return made
 
@@ -52,6 +57,26 @@ def test_a_group_that_two_brokers_list_is_named_once(admin: Any) -> None:
     assert admin.asked == [(0, ["b", "c"])]
     admin.places = NotCoordinatorForGroup("nobody knows")
     assert [one.group for one in admin.list_groups()] == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("call", ["list_groups", "list_transactions", "describe_log_dirs"])
+def test_a_broker_that_has_come_back_is_asked(admin: Any, call: str) -> None:
+    """The metadata may be minutes old, and the broker may coordinate what the others do not list."""
+    admin.update = lambda brokers: brokers.update({3: None})
+    getattr(admin, call)()
+    assert admin.listers == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize("call", ["list_groups", "list_transactions", "describe_log_dirs"])
+def test_without_an_answer_the_brokers_are_those_known(admin: Any, call: str) -> None:
+    """Some of them may answer in time yet; the others are among the errors."""
+
+    def fail(brokers: Any) -> None:
+        raise NoBrokersAvailableError("none has answered")
+
+    admin.update = fail
+    getattr(admin, call)()
+    assert admin.listers == [[1, 2]]
 
 
 def test_a_transaction_that_two_brokers_list_is_named_once(admin: Any) -> None:

@@ -228,7 +228,7 @@ def test_a_connection_lost_on_the_way(once: bool) -> None:
     assert found == {1: lost} if once else {1: 10}
 
 
-class Lookups(AnyBroker):  # type: ignore[type-arg]
+class Lookups(AnyBroker):
     """Brokers that have to be looked up, as coordinators are; the first lookups fail.
 
     :param errors: of these
@@ -238,7 +238,7 @@ class Lookups(AnyBroker):  # type: ignore[type-arg]
         super().__init__(cast("Any", cluster))
         self.errors = list(errors)
 
-    def find(self, items: Sequence[int], left_ms: int) -> Mapping[int, Any]:
+    def find(self, items: Sequence[Any], left_ms: int) -> Mapping[Any, Any]:
         return dict.fromkeys(items, self.errors.pop(0)) if self.errors else super().find(items, left_ms)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from pykafka.exceptions import KafkaException, RecordNotHandledError
@@ -91,6 +93,31 @@ class TestFailures:
         with pytest.raises(SystemExit):
             make(handler, consumer, handle, workers=1, retry=Retry()).run()
         assert not consumer.committed
+
+    def test_a_worker_that_is_ended_with_the_run_is_no_failure(self, handler: Handler) -> None:
+        """It waits for a dead letter; that its record is not acknowledged is reported already."""
+        consumer = FakeConsumer(handler, {A: log_of(A, 1)})
+        gate, waits = handler.Event(), handler.Event()
+
+        class Waiting:
+            def get(self) -> None:
+                waits.set()
+                gate.wait(10.0)
+
+        def handle(record: FakeRecord) -> None:
+            raise ValueError(record.offset)
+
+        abandoned: list[FakeRecord] = []
+        letters = SimpleNamespace(send=lambda record, error: Waiting())
+        run = make(handler, consumer, handle, letters, on_abandoned=abandoned.extend).start()
+        assert waits.wait(5.0)
+        assert run.stop(timeout=0.1)
+        if handler.name != "threads":  # others can be interrupted
+            until(handler, lambda: run.stats().workers == 0)
+        gate.set()
+        until(handler, lambda: run.stats().workers == 0)
+        assert [record.offset for record in abandoned] == [0]
+        assert run._pool.failure is None
 
     def test_others_are_logged(self, handler: Handler, caplog: pytest.LogCaptureFixture) -> None:
         consumer = FakeConsumer(handler, {A: log_of(A, 2)})
