@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from pykafka.handlers import Worker
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metrics.listener import ClientListener
+    from pykafka.network.channel import Channel
     from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
+    from pykafka.network.requests import RequestHandler
     from pykafka.protocol.schema import Request
 
 log = logging.getLogger(__name__)
@@ -403,8 +405,8 @@ class _SentRequest(NamedTuple):
 
 class _Opening(NamedTuple):
     coordinator: Node
-    #: The name of the channel.
-    channel: str
+    name: str
+    channel: Channel
     #: Connects it; None if it is connected.
     worker: Worker | None
 
@@ -451,8 +453,8 @@ class PendingJoin:
         if self._connection.closing:
             raise ConsumerStoppedException(f"group {self._connection.group_id}: the member is being closed")
         try:
-            channel = self._ready(coordinator, deadline)
-            pending = coordinator.send(request, channel, timeout_ms=timeout_ms, version=version)
+            name, requests = self._ready(coordinator, deadline)
+            pending = coordinator.send(request, name, timeout_ms=timeout_ms, version=version, connection=requests)
         except DeadlinePassed:
             raise
         except BaseException:
@@ -461,21 +463,25 @@ class PendingJoin:
             raise
         self.sent = _SentRequest(coordinator, request, pending)
 
-    def _ready(self, coordinator: Node, deadline: float | None) -> str:
-        """Return the name of a channel that takes a request now; it has all of its time to connect, whatever the deadline is.
+    def _ready(self, coordinator: Node, deadline: float | None) -> tuple[str, RequestHandler | None]:
+        """Return the name of a channel, and its connection, which takes a request now.
+
+        It has all of its time to connect, whatever the deadline is. Without a deadline the request connects: then this returns
+        no connection.
 
         :raises DeadlinePassed: the deadline, or `interrupted`, came first
+        :raises SocketDisconnectedError: the connection cannot be made, or `drop_connection` has ended it
         """
         opening, connection = self._opening, self._connection
         if opening is None or opening.coordinator is not coordinator or not connection.holds(*opening[:2]):
-            channel = connection.acquire(coordinator)
+            name = connection.acquire(coordinator)
             if deadline is None:
-                return channel
-            worker = None
-            if not coordinator.is_connected(channel):
-                name = f"pykafka.JoinConnection.{coordinator.address}"
-                worker = connection.handler.spawn(_connect, coordinator, channel, name=name)
-            opening = self._opening = _Opening(coordinator, channel, worker)
+                return name, None
+            channel, worker = coordinator.channel(name), None
+            if not channel.connected:
+                worker_name = f"pykafka.JoinConnection.{coordinator.address}"
+                worker = connection.handler.spawn(_connect, channel, name=worker_name)
+            opening = self._opening = _Opening(coordinator, name, channel, worker)
         while (left := self._not_ready_for(opening)) > 0:
             now = connection.handler.now()
             interrupted = self.interrupted is not None and self.interrupted()
@@ -488,14 +494,15 @@ class PendingJoin:
             else:
                 connection.handler.sleep(left)
         self._opening = None
-        coordinator.channel(opening.channel).open()  # or it raises why it is not connected
-        return opening.channel
+        # This raises why it is not connected; the channel of this name may be another one by now, if this one was dropped.
+        limit_ms = None if deadline is None else connection.left_ms(deadline)
+        return opening.name, opening.channel.open(limit_ms)
 
     def _not_ready_for(self, opening: _Opening) -> float:
         """Return how long a connection is not ready for at least (s)."""
         if opening.worker is not None and opening.worker.is_alive():
             return WAKEUP_POLL_INTERVAL_S
-        return opening.coordinator.throttled_for(opening.channel)
+        return opening.coordinator.throttled_for(opening.name)
 
     def answer(self, deadline: float | None) -> Any:
         """Wait for the answer and return it.
@@ -581,9 +588,9 @@ class PendingJoin:
         return str(response.member_id)
 
 
-def _connect(coordinator: Node, channel: str) -> None:
+def _connect(channel: Channel) -> None:
     """Connect a channel, in a worker of its own; the caller that waits for it raises the channel's error."""
     try:
-        coordinator.channel(channel).open()
+        channel.open()
     except KafkaException as error:
         log.debug("no connection for a JoinGroup or SyncGroup request: %s", error)

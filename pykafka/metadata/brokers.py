@@ -24,6 +24,7 @@ from pykafka.exceptions import (
     WorkerNotStartedError,
 )
 from pykafka.metadata.options import REBOOTSTRAP, MetadataSettings
+from pykafka.metadata.stale_brokers import StaleBrokers
 from pykafka.network.addresses import canonical_addresses, parse_hosts
 from pykafka.network.api_versions import KnownVersions
 from pykafka.network.dialing import Attempt
@@ -89,6 +90,8 @@ class Brokers:
         self._missing: dict[int, float] = {}
         # Workers that close brokers which have left.
         self._partings: list[Worker] = []
+        #: Those whose metadata did not help.
+        self.stale = StaleBrokers(handler.now)
 
     def every(self) -> list[Node]:
         """Return all brokers, seeds included."""
@@ -162,12 +165,15 @@ class Brokers:
     def candidates(self, seeds: Callable[[], Iterable[tuple[str, int]]]) -> Iterator[Node]:
         """Yield those that are connected, then the others, then the seeds; the seeds first if a bootstrap is due.
 
+        Brokers whose metadata did not help come behind the other brokers, each in its turn.
+
         :param seeds: gives their (host, port) if it comes to that
         """
         brokers = list(self.by_id.values())
         if len(brokers) > 1:
             self._handler.random.shuffle(brokers)
-            brokers.sort(key=lambda broker: (broker.throttled_for(), broker.reach))
+            rank = self.stale.order()
+            brokers.sort(key=lambda broker: (rank.get(broker.id, 0), broker.throttled_for(), broker.reach))
         early = bool(brokers) and self.is_bootstrap_due
         if early:
             yield from self._bootstrap(seeds, brokers, asked=False)
@@ -175,6 +181,7 @@ class Brokers:
             if self._versions.sent_back and not early:
                 break
             yield broker
+            self.stale.passed_over(broker.id)
         if not early and (self._returns or not brokers):
             yield from self._bootstrap(seeds, brokers, asked=not self._versions.sent_back)
 

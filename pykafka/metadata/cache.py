@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from pykafka.exceptions import ForeignClusterError, RebootstrapRequired, UnknownTopicOrPartition, error_for
 from pykafka.metadata.elections import NO_BROKERS
-from pykafka.metadata.partition import PartitionMetadata, TopicMetadata
+from pykafka.metadata.partition import NO_EPOCH, KnownTopic, PartitionMetadata, TopicMetadata
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -24,22 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: The leader epoch of a partition whose epoch no broker has given (before Kafka 2.1).
-NO_EPOCH = -1
 _NO_ID = UUID(int=0)
-
-
-class KnownTopic(NamedTuple):
-    """A topic as the client knows it.
-
-    :param metadata: its partitions and their leaders
-    :param id: its topic id; None from brokers before Kafka 2.8
-    :param epochs: the leader epoch of each partition, by number
-    """
-
-    metadata: TopicMetadata
-    id: UUID | None
-    epochs: dict[int, int]
 
 
 class MetadataCache:
@@ -167,6 +152,7 @@ class MetadataCache:
             )
         if response.brokers:
             self._brokers.answered()
+            self._brokers.stale.judge(broker.id, response, self.topics)
 
     def take_over(self, response: wire.MetadataResponse, names: list[str] | None, is_first: bool) -> None:
         """Take over fresh metadata, and part with the brokers that have left.

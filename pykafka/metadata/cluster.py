@@ -129,7 +129,8 @@ class BaseCluster(Reporting):
         self.retry_backoff = Backoff(metadata.retry_backoff_ms, metadata.retry_backoff_max_ms, handler.random)
         #: When metadata is asked for, and the `generation` that counts the answers.
         self.refresh_schedule = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
-        self._refresh = MetadataRefresh(handler, self.refresh_schedule, self._update, self._held)
+        doubting = self._known_brokers.stale.doubting
+        self._refresh = MetadataRefresh(handler, self.refresh_schedule, self._update, self._held, doubting)
         self._closed = False
         #: Whether `close()` has ended everything.
         self.ended = False

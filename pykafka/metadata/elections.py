@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka.exceptions import LeaderNotFoundError, SocketDisconnectedError, UnknownTopicOrPartition, error_for
+from pykafka.exceptions import (
+    KafkaException,
+    LeaderNotFoundError,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    UnknownTopicOrPartition,
+    error_for,
+)
 from pykafka.metadata.internal_topics import OFFSETS, TRANSACTIONS, is_unavailable
 from pykafka.metadata.partition import TopicMetadata
+from pykafka.network.patience import PATIENT_MS, Patience
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -158,17 +167,23 @@ class Coordinators:
         """Start afresh in a forked child, in which the locks would stay taken."""
         self._found: dict[str, tuple[float, Node]] = {}
         self._asking: dict[str, LockType] = {}
+        # Ask for calls whose own time is too short.
+        self._patience: dict[str, Patience] = {}
 
     def find(self, cluster: Unsettled, group: str, timeout_ms: int | None = None) -> Node:
         """Return the coordinator that was found a moment ago, or ask; parameters and errors: see `get_group_coordinator`.
 
+        A call whose time is too short for an answer leaves a worker that asks, for the next call.
+
         :param cluster: which is asked
         """
+        began = self._handler.now()
+        if timeout_ms is not None:
+            self._await_patient(group, timeout_ms / 1000)
         found = self._known(cluster, group) if group in self._found else None
         if found is not None:
             return found
         lock = self._asking.setdefault(group, self._handler.Lock())
-        began = self._handler.now()
         mine = lock.acquire(
             timeout=ASKED_TWICE_AFTER_S if timeout_ms is None else min(ASKED_TWICE_AFTER_S, timeout_ms / 1000)
         )
@@ -180,14 +195,32 @@ class Coordinators:
                 found = cluster.get_group_coordinator(group, left_ms)
                 self._found[group] = self._handler.now(), found
             return found
+        except KafkaException as error:
+            patience = self._patience.setdefault(group, Patience(self._handler, f"coordinator of group {group}"))
+            if error.retriable and patience.takes_over(timeout_ms):
+                patience.begin(self._ask_patiently, cluster, group)
+            raise
         finally:
             if mine:
                 lock.release()
+
+    def _await_patient(self, group: str, seconds: float) -> None:
+        patience = self._patience.get(group)
+        if patience is not None and not patience.wait(seconds):
+            raise ResponseTimeoutError(
+                f"the coordinator of group {group} is still being looked for; the next call waits for the same answer",
+                api="FindCoordinator",
+            )
+
+    def _ask_patiently(self, cluster: Unsettled, group: str) -> None:
+        self._found[group] = math.inf, cluster.get_group_coordinator(group, PATIENT_MS)
 
     def _known(self, cluster: Unsettled, group: str) -> Node | None:
         at, broker = self._found.get(group, (0.0, None))
         if broker is None or self._handler.now() - at > GOOD_S or cluster.brokers.get(broker.id) is not broker:
             return None
+        if at == math.inf:  # nobody has used this answer yet, which is the only one that calls with little time get
+            self._found[group] = self._handler.now(), broker
         return broker
 
     def forget(self, group: str, broker: Node | None) -> None:

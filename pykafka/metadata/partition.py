@@ -13,8 +13,12 @@ from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     import datetime
+    from uuid import UUID
 
     from pykafka.network.node import Node
+
+#: The leader epoch of a partition whose epoch no broker has given (before Kafka 2.1).
+NO_EPOCH = -1
 
 
 class PartitionMetadata(NamedTuple):
@@ -33,6 +37,19 @@ class TopicMetadata(NamedTuple):
     name: str
     partitions: Mapping[int, PartitionMetadata]
     err: int
+
+
+class KnownTopic(NamedTuple):
+    """A topic as the client knows it.
+
+    :param metadata: its partitions and their leaders
+    :param id: its topic id; None from brokers before Kafka 2.8
+    :param epochs: the leader epoch of each partition, by number
+    """
+
+    metadata: TopicMetadata
+    id: UUID | None
+    epochs: dict[int, int]
 
 
 class OffsetPartitionResponse(NamedTuple):

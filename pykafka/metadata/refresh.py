@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
-from pykafka.exceptions import FieldValueError, NoBrokersAvailableError
+from pykafka.exceptions import FieldValueError, KafkaException, NoBrokersAvailableError
 from pykafka.metadata.brokers import countdown
+from pykafka.network.patience import PATIENT_MS, Patience
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -182,6 +184,7 @@ class MetadataRefresh:
     :param update: asks the cluster for some topics (None: all), for so long (ms; None: as long as it takes), and takes the
         answer over; called under the lock
     :param held: gives the names of the topics that the application holds
+    :param doubting: notes that a worker doubts the known leaders of topics while it updates them
     """
 
     def __init__(
@@ -190,16 +193,20 @@ class MetadataRefresh:
         schedule: RefreshSchedule,
         update: Callable[[list[str] | None, int | None], object],
         held: Callable[[], Iterable[str]],
+        doubting: Callable[[Iterable[str]], AbstractContextManager[None]],
     ) -> None:
         self._handler = handler
         self._schedule = schedule
         self._update = update
         self._held = held
+        self._doubting = doubting
         self.after_fork()
 
     def after_fork(self) -> None:
         """Replace the lock in a forked child: a worker of the parent may have held it."""
         self._lock = self._handler.Lock()
+        # Asks for calls whose own time is too short.
+        self._patience = Patience(self._handler, "metadata")
 
     def all(self) -> None:
         """Update all topics in use."""
@@ -210,13 +217,14 @@ class MetadataRefresh:
         """Update some topics now.
 
         :param names: None for all topics of the cluster
-        :param timeout_ms: how long this may take; None: as long as brokers take, one after the other
+        :param timeout_ms: how long this may take; None: as long as brokers take, one after the other. A call whose time is too
+            short for an answer leaves a worker that asks, for the next call
         :raises NoBrokersAvailableError: no broker answered, or another worker asked them for all that time
         """
         self._schedule.want(names or ())
         timeout_ms = self._await_others(timeout_ms)
         with self._lock:
-            self._update(names, timeout_ms)
+            self._ask(names, timeout_ms)
 
     def since(self, seen: int, names: list[str] | None, timeout_ms: int | None = None) -> None:
         """Update topics, unless that was done since a generation; all topics in use if the metadata is old.
@@ -230,10 +238,11 @@ class MetadataRefresh:
         with self._lock:
             if self._schedule.covers(seen, names):
                 return
-            if names is None or self._schedule.is_old:
-                self._update_in_use(timeout_ms)
-            else:
-                self._update_if_due(names, timeout_ms)
+            with self._doubting(names or ()):
+                if names is None or self._schedule.is_old:
+                    self._update_in_use(timeout_ms)
+                else:
+                    self._update_if_due(names, timeout_ms)
 
     def older(self, max_age_s: float, names: list[str], timeout_ms: int | None = None) -> None:
         """Update topics, and those that the application holds, if the oldest answer about them is this old (s).
@@ -245,7 +254,7 @@ class MetadataRefresh:
         timeout_ms = self._await_others(timeout_ms)
         with self._lock:
             if self._schedule.age(names) >= max_age_s:
-                self._update(sorted({*names, *self._held()}), timeout_ms)
+                self._ask(sorted({*names, *self._held()}), timeout_ms)
 
     def lacking(self, find: Callable[[], list[str]], timeout_ms: int | None = None) -> None:
         """Update topics whose leaders are unknown, unless that was done a moment ago.
@@ -259,7 +268,16 @@ class MetadataRefresh:
         with self._lock:
             names = find()
             if names:
-                self._update_if_due(names, timeout_ms)
+                with self._doubting(names):
+                    self._update_if_due(names, timeout_ms)
+
+    def _ask(self, names: list[str] | None, timeout_ms: int | None) -> None:
+        try:
+            self._update(names, timeout_ms)
+        except KafkaException as error:
+            if error.retriable and self._patience.takes_over(timeout_ms):
+                self._patience.begin(self.topics, names, PATIENT_MS)
+            raise
 
     def _await_others(self, timeout_ms: int | None) -> int | None:
         """Wait until no other worker updates, and return how much of a time is left then (ms); None for no limit.
@@ -281,11 +299,11 @@ class MetadataRefresh:
 
     def _update_in_use(self, timeout_ms: int | None = None) -> None:
         """Update all topics that the application holds, or has asked about lately."""
-        self._update(self._schedule.in_use(self._held()), timeout_ms)
+        self._ask(self._schedule.in_use(self._held()), timeout_ms)
         self._schedule.asked_in_use()
 
     def _update_if_due(self, names: Iterable[str], timeout_ms: int | None) -> None:
         """Update topics, and others without leaders, unless all were found without leaders a moment ago."""
         due = self._schedule.due(names)
         if due:
-            self._update(due, timeout_ms)
+            self._ask(due, timeout_ms)

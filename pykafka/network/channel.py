@@ -19,6 +19,7 @@ from pykafka.exceptions import (
 from pykafka.metrics.listener import AUTHENTICATED, CONNECTED, REFUSED, UNREACHABLE
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.options import ConnectionSettings
+from pykafka.network.patience import PATIENT_MS, Patience
 from pykafka.network.requests import RequestHandler
 from pykafka.utils.backoff import Backoff
 
@@ -42,7 +43,8 @@ BRIEF_S = 1.0
 SILENT_S = 0.5
 #: How often a call with a time of its own looks whether another worker still connects (s).
 CONNECT_POLL_INTERVAL_S = 0.01
-
+#: The errors of an attempt whose time was too short.
+LATE = (ConnectTimeoutError, ResponseTimeoutError, TokenTimeoutError)
 
 #: The errors of a login that the broker refuses.
 LOGIN_REFUSED = (IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism)
@@ -99,6 +101,8 @@ class Channel:
         self.requests: RequestHandler | None = None
         # The connection under way, for `close` to end.
         self._connecting: BrokerConnection | None = None
+        # Connects for calls whose own time is too short.
+        self._patience = Patience(handler, f"connecting {name}")
         # The reason why the channel makes no more connections; None as long as it does.
         self._closed: KafkaException | None = None
         # How many connections in a row failed, or ended without an answer.
@@ -180,6 +184,9 @@ class Channel:
     def open(self, timeout_ms: int | None = None) -> RequestHandler:
         """Return the live request handler, connecting first if there is none.
 
+        A call whose time is too short for a connection leaves a worker that makes it: calls with less time than the way to
+        the broker takes would never connect.
+
         :param timeout_ms: for connecting, by default that of the channel
         :raises SocketDisconnectedError: the broker cannot be reached, or a moment ago could not
         """
@@ -197,7 +204,12 @@ class Channel:
                 timeout_ms -= round((self._handler.now() - began) * 1000)
                 if timeout_ms <= 0 and self._last_error is not None:  # it has waited for another worker, in vain
                     raise self._last_error.again()
-            return self._reopen(None if timeout_ms is None else max(1, timeout_ms))
+            try:
+                return self._reopen(None if timeout_ms is None else max(1, timeout_ms))
+            except LATE:
+                if timeout_ms is not None and timeout_ms < self._timeout_ms and self._patience.takes_over(timeout_ms):
+                    self._patience.begin(self.open, PATIENT_MS)
+                raise
 
     def _await_others(self, deadline: float) -> None:
         """Wait until no other worker connects; one that has more time may take it.
@@ -243,8 +255,7 @@ class Channel:
             self._check_open()
             self._back_off(error)
             self._unreached = True
-            late = isinstance(error, (ConnectTimeoutError, ResponseTimeoutError, TokenTimeoutError))
-            if timeout_ms is not None and late:
+            if timeout_ms is not None and isinstance(error, LATE):
                 self._retry_at = 0.0  # this attempt had less than its full time
             raise
         except BaseException:

@@ -284,9 +284,9 @@ class BrokerConnection:
         """
         self.disconnect()
         self._timeout = timeout / 1000
-        self._due = self._handler.now() + self._timeout
         failed: list[Attempt] = []
         for attempt in range(1, max(attempts, 1) + 1):
+            self._due = self._handler.now() + self._timeout
             try:
                 stream = self._dialer.open(self._timeout, failed)
                 break
@@ -310,7 +310,7 @@ class BrokerConnection:
 
     @property
     def setup_left_ms(self) -> int:
-        """How much of the time of the last `connect` is left for what belongs to it, such as the broker's versions (ms)."""
+        """How much of the time of the last attempt to connect is left for what belongs to it, as the broker's versions (ms)."""
         return max(1, round((self._due - self._handler.now()) * 1000))
 
     def disconnect(self) -> None:

@@ -37,6 +37,8 @@ class Transaction(Protocol):
     transactional_id: str
 
     @property
+    def adds_partitions(self) -> bool: ...  # whether `number` may ask the coordinator
+    @property
     def produce_ceiling(self) -> int: ...  # the highest version of Produce that its batches may go by
     def make_window(self) -> InFlightWindow: ...  # for a partition
     def number(

@@ -157,7 +157,9 @@ class LeaderRequests:
 
     @property
     def must_ask(self) -> bool:
-        """Whether the next request may have to wait for a producer id first."""
+        """Whether the next request may have to wait for a producer id, or for partitions in its transaction, first."""
+        if self._core.transaction is not None:
+            return self._core.transaction.adds_partitions
         ids = self._core.producer_ids
         return self.numbered and not ids.denied and ids.found is None
 

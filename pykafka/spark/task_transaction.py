@@ -138,6 +138,11 @@ class TaskTransaction:
         """The highest version of Produce that the batches may be sent by."""
         return PRODUCE_IMPLICIT if self._status.implicit else PRODUCE_EXPLICIT
 
+    @property
+    def adds_partitions(self) -> bool:
+        """Whether partitions are added before their batches: brokers do it themselves in version 2 (KIP-890)."""
+        return not self._status.implicit
+
     def make_window(self) -> TransactionalWindow:
         """Return the in-flight window of a partition."""
         return TransactionalWindow()

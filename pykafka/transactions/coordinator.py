@@ -301,7 +301,9 @@ class Coordinator:
         later.
         """
         self.add_partitions(keys, deadline)
-        self.end(False, deadline)
+        producer_id, epoch = self.end(False, deadline)
+        if producer_id >= 0:  # the cluster has turned to transactions of version 2 meanwhile
+            self._status.producer_id, self._status.epoch = producer_id, epoch
 
     def end(self, committed: bool, deadline: float) -> tuple[int, int]:
         """End the transaction; return producer id and epoch of the next one, or -1 if they stay. See `_ask` for errors."""

@@ -534,6 +534,11 @@ class Transactions:
 
     # -- for the senders -------------------------------------------------------------------------------------------
 
+    @property
+    def adds_partitions(self) -> bool:
+        """Whether partitions are added before their batches: brokers do it themselves in version 2 (KIP-890)."""
+        return not self.status.implicit
+
     def make_window(self) -> TransactionalWindow:
         """Return the in-flight window of a partition."""
         return TransactionalWindow()

@@ -36,6 +36,7 @@ from pykafka.groups.polled_membership import POLL_LOCK_INTERVAL_S, PolledMembers
 from pykafka.groups.subscription import GroupTopics, TopicWatch
 from pykafka.handlers.interrupts import FinalSteps
 from pykafka.metrics.listener import JOINED, LEFT, REBALANCE_FAILED, REBALANCED
+from pykafka.network.patience import PATIENT_MS, Patience
 from pykafka.protocol import wire
 from pykafka.protocol.wire.consumer_groups import ConsumerGroupHeartbeatRequest
 
@@ -530,6 +531,8 @@ class TopicIds:
         self._names: dict[UUID, str] = {}
         self._ids: dict[str, UUID] = {}
         self._ask_at = 0.0
+        # Asks for calls whose own time is too short.
+        self._patience = Patience(cluster.handler, "names of topics")
         #: Whether the last assignment had topics that the cluster does not know (yet).
         self.unknown = False
 
@@ -539,7 +542,9 @@ class TopicIds:
         :param timeout_ms: for asking the cluster; by default each broker has the socket timeout
         """
         lacking = assignment.keys() - self._names.keys()
-        if lacking:
+        if lacking and timeout_ms is not None and self._patience.wait(timeout_ms / 1000):
+            lacking = assignment.keys() - self._names.keys()
+        if lacking and self._patience.is_over:
             self._ask(lacking, timeout_ms)
         unknown = False
         keys: list[TopicPartition] = []
@@ -577,10 +582,14 @@ class TopicIds:
             topics.append(wire.MetadataRequest.Topic(topic_id=id_, name=None))
         request = wire.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         try:
-            response = self._cluster.call(request, within_ms=timeout_ms)
+            self._learn(request, timeout_ms)
         except KafkaException as error:
             log.info("the names of the topics %s are not known: %s", ", ".join(map(str, ids)), error)
-            return
+            if self._patience.takes_over(timeout_ms):
+                self._patience.begin(self._learn, request, PATIENT_MS)
+
+    def _learn(self, request: wire.MetadataRequest, timeout_ms: int | None) -> None:
+        response = self._cluster.call(request, within_ms=timeout_ms)
         for topic in response.topics:
             if topic.name and not topic.error_code:
                 self._names[topic.topic_id] = topic.name

@@ -15,8 +15,8 @@ class CalmError(AssertionError):
 
 #: Errors of a producer that knows neither its own state nor the coordinator's, whatever has gone wrong.
 _NEVER = frozenset({"InvalidTxnState", "TransactionFatalError", "TransactionStateError"})
-
-
+#: A share group's locks are with a partition's leader: they end if it stops, and acknowledgements of them fail.
+_OF_A_LEADER = "acknowledge"
 #: Programs of the topic that is deleted and made anew: if a client's question makes it, it has one replica.
 _UNSPARED = frozenset({"p5", "c5", "m5"})
 
@@ -45,7 +45,7 @@ def failures(history: Iterable[Operation], calm_ms: int, grace_ms: int) -> list[
 
 def _is_own(operation: Operation, what: str, before: Operation) -> bool:
     """Return whether programs are the cause; a rebalance may overtake a commit for which its program does not wait."""
-    if operation.process in _UNSPARED:
+    if operation.process in _UNSPARED or what == _OF_A_LEADER:
         return True
     if isinstance(operation.action, Commit) and before.deadline_ms is None and operation.error == "ShareLostError":
         return True

@@ -86,10 +86,13 @@ class Extras:
         """The answers with an error that concern these programs."""
         return SHARE_ERRORS * 2 if self.kind == "share" else ()
 
-    def programs(self, world: World) -> tuple[list[Any], list[Any]]:
-        """Return the programs that write, and those that read."""
+    def programs(self, world: World, breaks_connections: bool) -> tuple[list[Any], list[Any]]:
+        """Return the programs that write, and those that read.
+
+        :param breaks_connections: a broker may not learn that a connection has ended, and keep the locks of its member
+        """
         if self.kind == "share":
-            return self._sharing(world)
+            return self._sharing(world, breaks_connections)
         if self.kind == "commits":
             return [], self._committing(world)
         if self.kind == "letters":
@@ -144,9 +147,9 @@ class Extras:
         numbers = range(chance.randint(2, 3))
         return [Committing(world, f"k{number}", ORDERS, CLERKS, **habits) for number in numbers]
 
-    def _sharing(self, world: World) -> tuple[list[Any], list[Any]]:
+    def _sharing(self, world: World, breaks_connections: bool) -> tuple[list[Any], list[Any]]:
         chance = self._chance
-        patient = chance.random() < 0.5
+        patient = chance.random() < 0.5 and not breaks_connections
         habits = Habits(
             explicit=chance.random() < 0.7,
             deaths=0 if patient else chance.choice((0, 1, 2)),

@@ -106,9 +106,14 @@ ORDINARY: tuple[Ordinary, ...] = (
     ),
     # A partition has no leader, or memory is full of messages for one that cannot be reached.
     Ordinary(("LeaderNotFoundError", "ProducerQueueFullError"), ("send",), (*UNREACHABLE, *REFUSED), LASTS_MS),
-    Ordinary(("ZooKeeperError",), faults=ZOOKEEPER, lasts_ms=LASTS_MS),
+    # The node of an owner stays until its session ends: another member meets it in vain for that long.
+    Ordinary(("ZooKeeperError", "PartitionOwnedError"), faults=ZOOKEEPER, lasts_ms=LASTS_MS),
+    # A topic that a look-up has made anew has one replica, and no leader while that one is stopped.
+    Ordinary(("RequestTimedOut",), ("send",), ("stop", "isolate"), LASTS_MS, processes=("p5",)),
     # Records that a reader has not had yet are deleted, and the look-up of its next position fails for a while.
     Ordinary(("OffsetOutOfRangeError",), ("poll",), (*UNREACHABLE, *REFUSED), LASTS_MS, processes=("c4", "m4")),
+    # The preferred leader is away, or does not have all yet.
+    Ordinary(("PreferredLeaderNotAvailable",), ("elect leaders",), UNREACHABLE, LASTS_MS, processes=("a1",)),
     # A broker has left the cluster while all of them are asked.
     Ordinary(("BrokerNotAvailable",), ("list",), UNREACHABLE, LASTS_MS, processes=("a1",)),
     # Share sessions end with their connections, and their records cannot be read if a fault damages them.
@@ -124,7 +129,7 @@ ORDINARY: tuple[Ordinary, ...] = (
     Ordinary(
         ("DeadLetterError", "RecordNotHandledError"),
         ("dead-letter", "wait", "stop run"),
-        (*UNREACHABLE, *REFUSED),
+        (*UNREACHABLE, *REFUSED, "limit"),
         LASTS_MS,
     ),
     # An InitProducerId whose answer came late has raised the epoch. In version 2, Kafka's own coordinator refuses an abort so

@@ -243,7 +243,8 @@ class Simulation:
             readers.append(Reading(world, "c3", named(LOSSY), committed=False))
         if self.administers:
             self._administer(world, writers, readers)
-        more_writers, more_readers = self.extras.programs(world)
+        breaks = any(fault.name in ("network", "cut_all") for fault in self.plan or ())
+        more_writers, more_readers = self.extras.programs(world, breaks)
         return [*writers, *more_writers], [*readers, *more_readers]
 
     def _members(self, world: World, chance: Random) -> list[Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.exceptions import DeliveryUnknownError, KafkaException, MessagesNotDelivered
+from pykafka.exceptions import ConsumerStoppedException, DeliveryUnknownError, KafkaException, MessagesNotDelivered
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, NetworkFaults, Scheduler, VirtualHandler
 
@@ -119,6 +119,74 @@ def test_a_call_ends_in_time(
             return took
 
     assert scheduler.run(program) < TIMEOUT_S + QUICK_S
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("timeout", [0.0, 0.1])
+@pytest.mark.parametrize("latency_ms", [30.0, 120.0])
+def test_calls_with_less_time_than_the_way_takes_read(
+    scheduler: Scheduler, network: Network, virtual: VirtualHandler, protocol: str, timeout: float, latency_ms: float
+) -> None:
+    """Each call connected, and asked for coordinator, metadata and the names of topics, anew: such a consumer never joined."""
+
+    def program() -> tuple[int, float]:
+        with FakeCluster(3, {"orders": 4}, handler=virtual) as cluster:
+            cluster.set_coordinator("readers", 2)
+            client = KafkaClient(cluster.hosts, handler=virtual)
+            producer = client.producer()
+            for partition in PARTITIONS:
+                producer.produce("orders", b"x", partition=partition.partition)
+            producer.flush()
+            consumer = _subscribed(client, protocol=protocol, auto_offset_reset="earliest")
+            network.faults = NetworkFaults(latency_ms=(latency_ms, latency_ms + 10))
+            network.cut_all()
+            read, longest, end = 0, 0.0, virtual.now() + 30
+            while virtual.now() < end and read < len(PARTITIONS):
+                began = virtual.now()
+                read += len(consumer.poll(10, timeout))
+                longest = max(longest, virtual.now() - began)
+                virtual.sleep(0.02)
+            network.faults = NetworkFaults()
+            client.close()
+            return read, longest
+
+    read, longest = scheduler.run(program)
+    assert read == len(PARTITIONS)
+    assert longest < timeout + 2 * QUICK_S
+
+
+@pytest.mark.parametrize("after_s", [0.85, 0.88, 0.91])
+def test_a_member_that_is_closed_while_it_connects_does_not_join(
+    scheduler: Scheduler, network: Network, virtual: VirtualHandler, after_s: float
+) -> None:
+    """It connected anew, and asked to join after `close()` had begun."""
+    asked: list[str] = []
+
+    def program() -> float:
+        with FakeCluster(3, {"orders": 4}, handler=virtual) as cluster:
+            cluster.set_coordinator("readers", 2)
+            cluster.on_request(lambda call: asked.append(type(call.request).__name__))
+            client = KafkaClient(cluster.hosts, handler=virtual)
+            consumer = _subscribed(client, protocol="classic")
+            network.faults = NetworkFaults(latency_ms=(60.0, 70.0))
+
+            def read() -> None:
+                with pytest.raises(ConsumerStoppedException):
+                    consumer.poll(10, 20.0)
+
+            worker = virtual.spawn(read)
+            virtual.sleep(after_s)
+            began = virtual.now()
+            consumer.close(5)
+            took = virtual.now() - began
+            assert worker.join(5)
+            client.close()
+            return took
+
+    took = scheduler.run(program)
+    assert "FindCoordinatorRequest" in asked
+    assert "JoinGroupRequest" not in asked
+    assert took < QUICK_S
 
 
 @pytest.mark.parametrize("idempotent", [True, False])

@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 
 from pykafka.handlers import ThreadingHandler
-from pykafka.metadata.cache import NO_EPOCH, MetadataCache
+from pykafka.metadata.cache import MetadataCache
+from pykafka.metadata.partition import NO_EPOCH
 from pykafka.protocol import wire
 
 NAME = "t"

@@ -1,0 +1,61 @@
+"""`Patience`: a worker that does what the time of a call was too short for, so that the next call finds it done."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import KafkaException
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler, Worker
+
+log = logging.getLogger(__name__)
+
+#: How long a worker connects, or waits for an answer, when the time of a call was too short for it (ms).
+PATIENT_MS = 5_000
+
+
+class Patience:
+    """At most one worker at a time, which does for later calls what a call with little time could not wait for.
+
+    Without it a program that polls with less time than its way to the brokers takes would never connect, nor get the answers
+    that it needs before its first record: each call would begin anew.
+
+    :param handler: supplies the worker
+    :param what: for the worker's name and the log
+    """
+
+    def __init__(self, handler: Handler, what: str) -> None:
+        self._handler = handler
+        self._what = what
+        self._worker: Worker | None = None
+
+    def takes_over(self, timeout_ms: int | None) -> bool:
+        """Return whether a call's time is shorter than a worker's, and no worker is at it.
+
+        :param timeout_ms: None for a call that waits for as long as it takes
+        """
+        return timeout_ms is not None and timeout_ms < PATIENT_MS and self.is_over
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no worker is at it."""
+        worker = self._worker
+        return worker is None or not worker.is_alive()
+
+    def begin(self, do: Callable[..., object], *args: Any) -> None:
+        """Start a worker that does it. Its error is logged: later calls try themselves, and raise theirs."""
+        self._worker = self._handler.spawn(self._do, do, args, name=f"pykafka.Patience.{self._what}")
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the worker, if there is one; return whether it has ended."""
+        worker = self._worker
+        return worker is None or worker.join(seconds)
+
+    def _do(self, do: Callable[..., object], args: tuple[Any, ...]) -> None:
+        try:
+            do(*args)
+        except KafkaException as error:
+            log.debug("%s, for calls that had less than %d ms: %s", self._what, PATIENT_MS, error)

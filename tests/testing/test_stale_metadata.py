@@ -1,0 +1,159 @@
+"""Clients that are connected only to brokers with old metadata: they find the one broker that knows the new leaders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.common import TopicPartition
+from pykafka.handlers import Handler
+from pykafka.metadata.brokers import QUICK_CONNECT_MS
+from pykafka.testing import FakeCluster
+from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
+
+#: With ids of topics and leader epochs, and hints at leaders (KIP-951); without hints; without ids; without epochs.
+RELEASES = ["4.4", "2.8.2", "2.4.1", "1.1.1"]
+TOPIC = "orders"
+#: The one broker that is not cut off.
+CURRENT = 3
+#: A broker that has no connection either.
+SILENT = 4
+#: How long a client may take to find a leader that has moved (s).
+BOUND_S = 5.0
+#: How long a test waits for it (s).
+PATIENCE_S = 60.0
+
+Fault = Callable[[FakeCluster], None]
+Program = Callable[[Handler, str, Fault], float]
+T = TypeVar("T")
+
+
+def _virtually(seed: int, program: Callable[[Handler], T]) -> T:
+    scheduler = Scheduler(seed, busy_limit=20)
+    handler = VirtualHandler(scheduler, Network(scheduler))
+    result: T = scheduler.run(lambda: program(handler))
+    return result
+
+
+def _cut_off(cluster: FakeCluster) -> None:
+    """Move both partitions to the broker that has no connection yet, behind the back of all others."""
+    for broker in cluster.broker_ids:
+        if broker != CURRENT:
+            cluster.isolate(broker)
+    for partition in (0, 1):
+        cluster.set_leader(TOPIC, partition, CURRENT)
+
+
+def _cluster(handler: Handler, release: str) -> FakeCluster:
+    cluster = FakeCluster(4, {TOPIC: 2}, handler=handler, as_version=release)
+    cluster.set_leader(TOPIC, 0, 1)
+    cluster.set_leader(TOPIC, 1, 2)
+    return cluster
+
+
+def _seeds(cluster: FakeCluster) -> str:
+    """Return the first broker's address alone: a client of it connects to the leaders besides."""
+    return cluster.hosts.split(",")[0]
+
+
+def _produced(handler: Handler, release: str, cut_off: Fault) -> float:
+    """Return how long a message took whose leader had moved (s)."""
+    with (
+        _cluster(handler, release) as cluster,
+        KafkaClient(_seeds(cluster), handler=handler, socket_timeout_ms=2_000) as client,
+        client.producer() as producer,
+    ):
+        for partition in (0, 1):
+            producer.produce(TOPIC, b"before", partition=partition).get(10)
+        cut_off(cluster)
+        began = handler.now()
+        producer.produce(TOPIC, b"after", partition=0).get(PATIENCE_S)
+        return handler.now() - began
+
+
+def _consumed(handler: Handler, release: str, cut_off: Fault) -> float:
+    """Return how long the messages took that the new leader has (s)."""
+    with (
+        _cluster(handler, release) as cluster,
+        KafkaClient(cluster.hosts, handler=handler) as other,
+        KafkaClient(_seeds(cluster), handler=handler, socket_timeout_ms=2_000) as client,
+        other.producer() as producer,
+        client.consumer(auto_offset_reset="earliest") as consumer,
+    ):
+        consumer.assign([TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)])
+        for partition in (0, 1):
+            producer.produce(TOPIC, b"before", partition=partition).get(10)
+        count = 0
+        while count < 2:
+            count += len(consumer.poll(timeout=1))
+        cut_off(cluster)
+        producer.produce(TOPIC, b"after", partition=0).get(PATIENCE_S)
+        began = handler.now()
+        while not any(record.value == b"after" for record in consumer.poll(timeout=1)):
+            assert handler.now() - began < PATIENCE_S
+        return handler.now() - began
+
+
+@pytest.mark.parametrize("program", [_produced, _consumed])
+def test_a_client_of_old_brokers_finds_the_current_one(handler: Handler, program: Program) -> None:
+    """It asked the connected brokers alone, for as long as they were cut off."""
+    assert program(handler, "2.8.2", _cut_off) < BOUND_S
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("program", [_produced, _consumed])
+def test_it_does_so_of_each_release(program: Program, release: str, seed: int) -> None:
+    assert _virtually(seed, lambda handler: program(handler, release, _cut_off)) < BOUND_S
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("program", [_produced, _consumed])
+def test_a_silent_broker_costs_its_turn_alone(program: Program, seed: int) -> None:
+    """The next request goes to the next broker, not to the silent one again."""
+
+    def cut_off(cluster: FakeCluster) -> None:
+        _cut_off(cluster)
+        cluster.pause(SILENT)
+
+    assert _virtually(seed, lambda handler: program(handler, "2.8.2", cut_off)) < BOUND_S + 2 * QUICK_CONNECT_MS / 1000
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("program", [_produced, _consumed])
+def test_old_brokers_may_know_of_no_leader(program: Program, seed: int) -> None:
+    """They were cut off during an election, which for a while is no reason to ask others."""
+
+    def cut_off(cluster: FakeCluster) -> None:
+        for partition in (0, 1):
+            cluster.set_leader(TOPIC, partition, None)
+        _cut_off(cluster)
+
+    assert _virtually(seed, lambda handler: program(handler, "2.8.2", cut_off)) < 6 * BOUND_S
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_healthy_cluster_costs_no_connection(seed: int) -> None:
+    """Whichever connected broker is asked about a leader that refuses, its answer helps."""
+
+    def connected(client: KafkaClient) -> set[int]:
+        return {id_ for id_, broker in client.brokers.items() if broker.stands}
+
+    def program(handler: Handler) -> bool:
+        with (
+            _cluster(handler, "2.8.2") as cluster,
+            KafkaClient(_seeds(cluster), handler=handler, socket_timeout_ms=2_000) as client,
+            client.producer() as producer,
+        ):
+            for partition in (0, 1):
+                producer.produce(TOPIC, b"x", partition=partition).get(10)
+            before = connected(client)
+            for leader in (2, 1, 2):
+                cluster.set_leader(TOPIC, 0, leader)
+                producer.produce(TOPIC, b"x", partition=0).get(10)
+            return connected(client) == before
+
+    assert _virtually(seed, program)
