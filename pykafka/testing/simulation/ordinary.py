@@ -78,6 +78,8 @@ _OF_BROKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 ORDINARY: tuple[Ordinary, ...] = (
     *_AT_ANY_TIME,
     *(Ordinary((error,), faults=faults, lasts_ms=LASTS_MS) for error, faults in _OF_BROKERS),
+    # A topic that a client's question has made has one replica, and nobody leads it while that broker is away.
+    Ordinary(("RequestTimedOut",), ("send",), ("stop",), LASTS_MS, processes=("p5",)),
     # Time-outs, and connections that cannot be used.
     Ordinary(
         (

@@ -217,12 +217,10 @@ class Transacting(Producing):
         producer = self.open(client)
         try:
             self._leaves = False
-            while self.count > 0 and not self.world.stopping.is_set() and not self._leaves:
-                self._transaction(producer)
-            if self.count <= 0 and self.world.await_calm():
+            self._transactions(producer)
+            if self.count <= 0 and not self._leaves and self.world.await_calm():
                 self.count = CALM_RECORDS
-                while self.count > 0:
-                    self._transaction(producer)
+                self._transactions(producer)
         except TransactionFatalError:
             pass  # another producer goes on
         finally:
@@ -242,6 +240,11 @@ class Transacting(Producing):
             return False
         history.ok(begun)
         return True
+
+    def _transactions(self, producer: Any) -> None:
+        """Make transactions until all records are sent, or it is time for another producer."""
+        while self.count > 0 and not self.world.stopping.is_set() and not self._leaves:
+            self._transaction(producer)
 
     def _transaction(self, producer: Any) -> None:
         if not self.begin(producer):
