@@ -70,6 +70,8 @@ _OF_BROKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("NotCoordinatorForGroup", ("fail NOT_COORDINATOR", "move_coordinator", "isolate", "stop")),
     ("GroupCoordinatorNotAvailable", ("fail COORDINATOR_NOT_AVAILABLE", "stop", "isolate")),
     ("GroupLoadInProgress", ("fail COORDINATOR_LOAD_IN_PROGRESS",)),
+    # To a member's first heartbeat it says that the group is of another kind.
+    ("GroupIdNotFound", ("fail GROUP_ID_NOT_FOUND",)),
     ("InvalidRecord", ("fail INVALID_RECORD",)),
     ("InvalidProducerEpoch", ("fail INVALID_PRODUCER_EPOCH",)),
     ("ThrottledError", ("throttle",)),

@@ -355,12 +355,15 @@ class Phases:
 
     def _look_for_members(self) -> None:
         """Look for members that have not left, though they were closed when all was well."""
-        if self._world.calm_ms >= 0:
-            with self._world.cluster._locked() as state:
-                group = state.groups.get(self._simulation.named("readers"))
-                is_empty = group is None or group.is_empty
-            if not is_empty:
+        if self._world.calm_ms >= 0 and self._has_members():
+            self._handler.sleep(2 * SESSION_MS / 1000)  # one that was killed stays for its session's time
+            if self._has_members():
                 self._world.history.note("simulation", Left(("members of group readers",)))
+
+    def _has_members(self) -> bool:
+        with self._world.cluster._locked() as state:
+            group = state.groups.get(self._simulation.named("readers"))
+            return group is not None and not group.is_empty
 
     def _start(self, program: Any) -> Worker:
         return self._handler.spawn(self._world.guarded(program.name, program.run), name=program.name)
