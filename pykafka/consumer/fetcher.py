@@ -214,7 +214,7 @@ class Fetcher:
         # Whether the last answer has announced throttling, or there is none.
         self._is_throttled = True
         # The last empty answer: its bytes behind the correlation id, and what they say.
-        self._empty = (b"", wire.FetchResponse())
+        self._empty: tuple[bytes | None, wire.FetchResponse] = (None, wire.FetchResponse())
         self._channel_name = settings.channel
         self._tick_at = 0.0
         self._worker: Worker | None = None
