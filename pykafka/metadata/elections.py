@@ -198,6 +198,7 @@ class Coordinators:
         except KafkaException as error:
             patience = self._patience.setdefault(group, Patience(self._handler, f"coordinator of group {group}"))
             if error.retriable and patience.takes_over(timeout_ms):
+                patience.reason = error.again()
                 patience.begin(self._ask_patiently, cluster, group)
             raise
         finally:
@@ -206,11 +207,14 @@ class Coordinators:
 
     def _await_patient(self, group: str, seconds: float) -> None:
         patience = self._patience.get(group)
-        if patience is not None and not patience.wait(seconds):
-            raise ResponseTimeoutError(
-                f"the coordinator of group {group} is still being looked for; the next call waits for the same answer",
-                api="FindCoordinator",
-            )
+        if patience is None or patience.wait(seconds):
+            return
+        if patience.reason is not None:
+            raise patience.reason.again()
+        raise ResponseTimeoutError(
+            f"the coordinator of group {group} is still being looked for; the next call waits for the same answer",
+            api="FindCoordinator",
+        )
 
     def _ask_patiently(self, cluster: Unsettled, group: str) -> None:
         self._found[group] = math.inf, cluster.get_group_coordinator(group, PATIENT_MS)

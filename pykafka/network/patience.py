@@ -31,6 +31,8 @@ class Patience:
         self._handler = handler
         self._what = what
         self._worker: Worker | None = None
+        #: Why the call that has begun it failed: what later calls raise if the worker is still at it.
+        self.reason: KafkaException | None = None
 
     def takes_over(self, timeout_ms: int | None) -> bool:
         """Return whether a call's time is shorter than a worker's, and no worker is at it.

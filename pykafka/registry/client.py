@@ -229,7 +229,7 @@ class Registry:
             )
         except (KeyError, TypeError, ValueError, OverflowError):
             raise _unexpected_answer(self) from None
-        texts: tuple[Any, ...] = (made.subject, made.guid or "")
+        texts: tuple[Any, ...] = (made.subject, "" if made.guid is None else made.guid)
         if not 0 <= made.id <= ID_MAX or not all(isinstance(text, str) for text in texts):
             raise _unexpected_answer(self)
         known = self._by_id.get(made.id)
