@@ -91,7 +91,13 @@ class ClusterState:
         self.groups = Groups(self.waiters, self.topics, self.offsets, self.new_uuid, self.configs.group_setting)
         self.groups.settings.configs = self.configs.groups
         self.features = Features()
-        self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
+        self.transactions = Transactions(
+            self.waiters,
+            self.partition,
+            self.serves,
+            lambda name: self._serving("transaction", name)[0],
+            self.offsets.end_transaction,
+        )
         self._expires = False
         #: Users, and how they log in: they do not if there are no mechanisms.
         self.sasl = Sasl(mechanisms=())
@@ -198,6 +204,11 @@ class ClusterState:
         node = self.nodes.get(node_id)
         return node is not None and node.is_up
 
+    def serves(self, node: Node | int | None) -> bool:
+        """Return whether a broker answers: it runs, and is not paused."""
+        found = self.nodes.get(node) if isinstance(node, int) else node
+        return found is not None and found.is_listening and not found.is_paused
+
     def on_stop(self, node: Node) -> None:
         """Note that a broker is down: others lead its partitions, and the cluster, if there are any."""
         if not node.is_up:
@@ -251,7 +262,7 @@ class ClusterState:
         node = self.coordinator(kind, key)
         if node is None:
             return False, None
-        return node.is_listening and not node.is_paused, (node.node_id, node.epoch)
+        return self.serves(node), (node.node_id, node.epoch)
 
     def new_uuid(self) -> UUID:
         """Return an id for a topic or a member, from the handler's randomness."""

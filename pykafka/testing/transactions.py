@@ -36,7 +36,7 @@ _OFFSETS_PARTITIONS: Final = 50
 NO_EPOCH: Final = -1
 #: The last epoch that a producer gets; the next one is for markers alone, and then comes another producer id.
 _LAST_EPOCH: Final = 32766
-#: How soon markers that a partition without a leader lacks are tried again (ms).
+#: How soon markers are tried again whose coordinator, or whose partition's leader, is away or paused (ms).
 _MARKERS_AGAIN_MS: Final = 100
 
 
@@ -119,7 +119,8 @@ class Transactions:
 
     :param waiters: for timers and the clock; partitions that get a marker are woken
     :param partition: finds one by topic and number; None: there is none
-    :param is_up: whether a broker listens
+    :param serves: whether a broker answers, by its number
+    :param coordinates: whether the coordinator of an id does
     :param end_offsets: makes the offsets of a producer's transaction valid (True), or forgets them
     """
 
@@ -127,12 +128,14 @@ class Transactions:
         self,
         waiters: Waiters,
         partition: Callable[[str, int], Partition | None],
-        is_up: Callable[[int], bool],
+        serves: Callable[[int], bool],
+        coordinates: Callable[[str], bool],
         end_offsets: Callable[[int, bool], object],
     ) -> None:
         self._waiters = waiters
         self._partition = partition
-        self._is_up = is_up
+        self._serves = serves
+        self._coordinates = coordinates
         self._end_offsets = end_offsets
         self._producer_ids = itertools.count()
         self._holds_markers = False
@@ -342,16 +345,18 @@ class Transactions:
     def _write_markers(self, transaction: Transaction) -> None:
         if self._holds_markers:
             return
-        is_commit = transaction.state == TransactionState.PREPARE_COMMIT
-        for key in sorted(transaction.partitions):
-            if self._write_marker(transaction, key, is_commit):
-                transaction.partitions.discard(key)
-        if transaction.groups:
-            self._end_offsets(transaction.producer_id, is_commit)
-            transaction.groups.clear()
-        if not transaction.partitions:
-            self._complete(transaction, is_commit)
-        elif self._retry is None:
+        if self._coordinates(transaction.transactional_id):
+            is_commit = transaction.state == TransactionState.PREPARE_COMMIT
+            for key in sorted(transaction.partitions):
+                if self._write_marker(transaction, key, is_commit):
+                    transaction.partitions.discard(key)
+            if transaction.groups:
+                self._end_offsets(transaction.producer_id, is_commit)
+                transaction.groups.clear()
+            if not transaction.partitions:
+                self._complete(transaction, is_commit)
+                return
+        if self._retry is None:
             self._retry = self._waiters.after(_MARKERS_AGAIN_MS, self.write_markers)
 
     def _write_marker(self, transaction: Transaction, key: tuple[str, int], is_commit: bool) -> bool:
@@ -359,7 +364,7 @@ class Transactions:
         if partition is None:
             # The topic was deleted meanwhile.
             return True
-        if not self._is_up(partition.leader):
+        if not self._serves(partition.leader):
             return False
         now_ms = self._waiters.now_ms()
         partition.log.append_marker(

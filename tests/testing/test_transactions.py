@@ -398,6 +398,27 @@ class TestEnd:
         cluster.advance(100)
         assert producer.state() == TransactionState.COMPLETE_COMMIT
 
+    @pytest.mark.parametrize("how", ["is_paused", "is_listening"])
+    @pytest.mark.parametrize("broker", [1, 2], ids=["coordinator", "leader"])
+    def test_no_marker_is_written_while_a_broker_is_away_that_has_to(self, broker: int, how: str) -> None:
+        cluster = DirectCluster({"orders": 3}, nodes=2)
+        cluster.state.coordinators["transaction", NAME] = 1
+        producer, node = Producer(cluster), cluster.state.nodes[broker]
+        producer.init()
+        producer.produce()
+        partition(cluster).leader = 2
+        cluster.state.transactions.hold_markers()
+        assert producer.end() == OK
+        setattr(node, how, how == "is_paused")
+        cluster.state.transactions.release_markers()
+        cluster.advance(500)
+        assert producer.state() == TransactionState.PREPARE_COMMIT
+        assert partition(cluster).last_stable == 0
+        setattr(node, how, how != "is_paused")
+        cluster.advance(100)
+        assert producer.state() == TransactionState.COMPLETE_COMMIT
+        assert partition(cluster).last_stable == 2
+
 
 class TestHeldMarkers:
     def test_the_last_stable_offset_stands_still(self, cluster: DirectCluster, producer: Producer) -> None:
@@ -533,9 +554,15 @@ class TestAdministration:
         assert {state.transactional_id for state in answer.transaction_states} == names
         assert answer.unknown_state_filters == (["Odd"] if filters.get("state_filters") == ["Odd"] else [])
 
-    def test_a_pattern_that_is_none(self, cluster: DirectCluster) -> None:
-        assert cluster.ask(wire.ListTransactionsRequest(transactional_id_pattern="("), 2).error_code == 128
-        assert cluster.ask(wire.ListTransactionsRequest(transactional_id_pattern="a{99999999999}"), 2).error_code == 128
+    @pytest.mark.parametrize("pattern", ["(", "a{99999999999}", "a(?=b)", r"(a)\1"])
+    def test_a_pattern_that_is_none(self, cluster: DirectCluster, pattern: str) -> None:
+        assert cluster.ask(wire.ListTransactionsRequest(transactional_id_pattern=pattern), 2).error_code == 128
+
+    @pytest.mark.parametrize(("pattern", "length"), [("(a+)+b", 40), ("(a|a)*b", 40), (".*a.*a.*b", 3_000)])
+    def test_a_pattern_that_would_hold_the_lock(self, cluster: DirectCluster, pattern: str, length: int) -> None:
+        assert Producer(cluster, "a" * length).init() == OK
+        answer = cluster.ask(wire.ListTransactionsRequest(transactional_id_pattern=pattern), 2)
+        assert (answer.error_code, answer.transaction_states) == (128, [])
 
     def test_producers_of_a_partition(self, cluster: DirectCluster, producer: Producer) -> None:
         producer.produce()

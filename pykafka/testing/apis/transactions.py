@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from pykafka.admin.acls import ResourceType
@@ -27,6 +26,7 @@ from pykafka.exceptions import (
 from pykafka.protocol import wire
 from pykafka.testing.authorization import may, may_any
 from pykafka.testing.call import Call, api
+from pykafka.testing.patterns import Pattern
 from pykafka.testing.transactions import Identity, Transaction, TransactionState
 
 if TYPE_CHECKING:
@@ -214,12 +214,15 @@ def _described(call: Call, name: str) -> wire.DescribeTransactionsResponse.Trans
 def list_transactions(call: Call, request: wire.ListTransactionsRequest) -> wire.ListTransactionsResponse:
     """List the transactions that this broker coordinates, and that all filters take."""
     unknown = [name for name in request.state_filters if name not in set(TransactionState)]
-    try:
-        pattern = re.compile(request.transactional_id_pattern or ".*")
-    except (re.error, OverflowError, RecursionError):
-        return wire.ListTransactionsResponse(error_code=InvalidRegularExpression.ERROR_CODE)
-    transactions = call.state.transactions
-    candidates = (transactions.find(name) for name in list(transactions.by_id) if not _misplaced(call, name))
+    transactions, text = call.state.transactions, request.transactional_id_pattern
+    names: Iterable[str] = list(transactions.by_id)
+    if text:
+        try:
+            matched = Pattern(text, max(map(len, names), default=0), "TransactionalIdPattern").matches(names)
+        except InvalidRegularExpression as error:
+            return wire.ListTransactionsResponse(error_code=error.ERROR_CODE)
+        names = [name for name in names if name in matched]
+    candidates = (transactions.find(name) for name in names if not _misplaced(call, name))
     listed = [
         wire.ListTransactionsResponse.TransactionState(
             transactional_id=transaction.transactional_id,
@@ -230,7 +233,6 @@ def list_transactions(call: Call, request: wire.ListTransactionsRequest) -> wire
         if transaction is not None
         and may(call, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id)
         and _takes(request, transaction, call.state.now_ms())
-        and pattern.fullmatch(transaction.transactional_id)
     ]
     return wire.ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from pykafka.protocol import wire
-from pykafka.testing.groups.subscriptions import Pattern
+from pykafka.testing.patterns import Pattern
 
 if TYPE_CHECKING:
     from pykafka.testing.deadline import Deadline
