@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pykafka.admin.acls import ResourceType
 from pykafka.admin.results import AclOperation
-from pykafka.exceptions import (
-    InvalidRequest,
-    ProtocolClientError,
-    UnknownTopicOrPartition,
-    UnsupportedVersion,
-)
+from pykafka.exceptions import InvalidRequest, UnknownTopicOrPartition, UnsupportedVersion
 from pykafka.protocol import wire
-from pykafka.testing.apis.coordinators import message_of
 from pykafka.testing.authorization import require
-from pykafka.testing.call import Call, api
+from pykafka.testing.call import Call, api, refusing
 from pykafka.testing.configs import (
     ALL_BROKERS,
     Change,
@@ -72,18 +66,14 @@ def _described(
     call: Call, request: wire.DescribeConfigsRequest, asked: wire.DescribeConfigsRequest.Resource
 ) -> _Described:
     answer = _Described(resource_type=asked.resource_type, resource_name=asked.resource_name, error_message="")
-    try:
-        _check_right(call, AclOperation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name)
-        entries = _entries(call, asked.resource_type, asked.resource_name)
-    except ProtocolClientError as error:
-        answer.error_code, answer.error_message = error.ERROR_CODE, message_of(error)
-        return answer
     keys = asked.configuration_keys
-    answer.configs = [
-        _config(entry, call.version, request.include_synonyms)
-        for entry in entries
-        if not keys or entry.setting.name in keys
-    ]
+    with refusing(answer):
+        _check_right(call, AclOperation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name)
+        answer.configs = [
+            _config(entry, call.version, request.include_synonyms)
+            for entry in _entries(call, asked.resource_type, asked.resource_name)
+            if not keys or entry.setting.name in keys
+        ]
     return answer
 
 
@@ -157,15 +147,9 @@ def incremental_alter_configs(
     responses = []
     for asked in request.resources:
         changes = [Change(config.name, config.config_operation, config.value) for config in asked.configs]
-        code, text = _altered(call, asked.resource_type, asked.resource_name, changes, False, request.validate_only)
-        responses.append(
-            wire.IncrementalAlterConfigsResponse.Result(
-                error_code=code,
-                error_message=text,
-                resource_type=asked.resource_type,
-                resource_name=asked.resource_name,
-            )
-        )
+        result = wire.IncrementalAlterConfigsResponse.Result(error_message=None)
+        _alter(call, asked, result, changes, False, request.validate_only)
+        responses.append(result)
     return wire.IncrementalAlterConfigsResponse(responses=responses)
 
 
@@ -175,22 +159,15 @@ def alter_configs(call: Call, request: wire.AlterConfigsRequest) -> wire.AlterCo
     responses = []
     for asked in request.resources:
         changes = [Change(config.name, Operation.SET, config.value) for config in asked.configs]
-        code, text = _altered(call, asked.resource_type, asked.resource_name, changes, True, request.validate_only)
-        responses.append(
-            wire.AlterConfigsResponse.Result(
-                error_code=code,
-                error_message=text,
-                resource_type=asked.resource_type,
-                resource_name=asked.resource_name,
-            )
-        )
+        result = wire.AlterConfigsResponse.Result(error_message=None)
+        _alter(call, asked, result, changes, True, request.validate_only)
+        responses.append(result)
     return wire.AlterConfigsResponse(responses=responses)
 
 
-def _altered(
-    call: Call, kind: int, name: str, changes: Sequence[Change], replaces: bool, is_trial: bool
-) -> tuple[int, str | None]:
-    try:
+def _alter(call: Call, asked: Any, result: Any, changes: Sequence[Change], replaces: bool, is_trial: bool) -> None:
+    kind, name = result.resource_type, result.resource_name = asked.resource_type, asked.resource_name
+    with refusing(result, None):
         _check_right(call, AclOperation.ALTER_CONFIGS, kind, name)
         if kind == Resource.BROKER_LOGGER:
             _alter_loggers(call, name, changes, is_trial)
@@ -202,9 +179,6 @@ def _altered(
             check(after, settings, what)
             if not is_trial:
                 _store(call.state, kind, name, after)
-    except ProtocolClientError as error:
-        return error.ERROR_CODE, message_of(error) or None
-    return 0, None
 
 
 #: The settings of each kind, and what the kind is called in the text about one that is not known; None: that is no error.
@@ -286,7 +260,7 @@ def list_config_resources(call: Call, request: wire.ListConfigResourcesRequest) 
     wanted = list(request.resource_types) if call.version else [Resource.CLIENT_METRICS]
     names = _resources(call.state)
     if any(kind not in names for kind in wanted):
-        return wire.ListConfigResourcesResponse(error_code=UnsupportedVersion.ERROR_CODE)
+        raise UnsupportedVersion
     listed = [
         wire.ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)
         for kind in names

@@ -9,10 +9,10 @@ from pykafka.admin.acls import ResourceType
 from pykafka.admin.results import AclOperation as Operation
 from pykafka.exceptions import GroupIdNotFound, ProtocolClientError, TopicAuthorizationFailed, UnsupportedVersion
 from pykafka.protocol import wire
-from pykafka.testing.apis.coordinators import check_group, message_of
+from pykafka.testing.apis.coordinators import check_group
 from pykafka.testing.apis.groups import client_of
 from pykafka.testing.authorization import may, operations, require
-from pykafka.testing.call import Call, api
+from pykafka.testing.call import Call, api, refuse
 from pykafka.testing.groups.consumer_group import ConsumerGroup, by_topic
 
 if TYPE_CHECKING:
@@ -32,14 +32,11 @@ def consumer_group_heartbeat(
     call: Call, request: wire.ConsumerGroupHeartbeatRequest
 ) -> wire.ConsumerGroupHeartbeatResponse:
     """Take in, keep or let go a member, and say what it may read."""
-    try:
-        _check_on(call)
-        for topic in request.subscribed_topic_names or ():
-            require(call, Operation.DESCRIBE, ResourceType.TOPIC, topic)
-        check_group(call, request.group_id)
-        return call.state.groups.consumer_heartbeat(request, client_of(call))
-    except ProtocolClientError as error:
-        return wire.ConsumerGroupHeartbeatResponse(error_code=error.ERROR_CODE, error_message=message_of(error))
+    _check_on(call)
+    for topic in request.subscribed_topic_names or ():
+        require(call, Operation.DESCRIBE, ResourceType.TOPIC, topic)
+    check_group(call, request.group_id)
+    return call.state.groups.consumer_heartbeat(request, client_of(call))
 
 
 @api(wire.ConsumerGroupDescribeRequest)
@@ -65,7 +62,7 @@ def consumer_group_describe(
             if request.include_authorized_operations:
                 one.authorized_operations = operations(call, ResourceType.GROUP, name)
         except ProtocolClientError as error:
-            one = _Described(error_code=error.ERROR_CODE, error_message=message_of(error), group_id=name)
+            one = refuse(_Described(group_id=name), error)
         described.append(one)
     return wire.ConsumerGroupDescribeResponse(groups=described)
 

@@ -16,10 +16,10 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.wire.share_groups import Assignment, TopicPartitions
-from pykafka.testing.apis.coordinators import check_coordinator, check_group, message_of
+from pykafka.testing.apis.coordinators import check_coordinator, check_group
 from pykafka.testing.apis.groups import client_of
 from pykafka.testing.authorization import operations
-from pykafka.testing.call import Call, api
+from pykafka.testing.call import Call, api, refuse, refusing
 from pykafka.testing.groups.consumer_group import by_topic
 from pykafka.testing.groups.share_group import ASSIGNOR, ShareGroup
 
@@ -45,13 +45,10 @@ def check_on(call: Call) -> None:
 @api(wire.ShareGroupHeartbeatRequest)
 def share_group_heartbeat(call: Call, request: wire.ShareGroupHeartbeatRequest) -> wire.ShareGroupHeartbeatResponse:
     """Take in, keep or let go a member, and say what it may read."""
-    try:
-        check_on(call)
-        ShareGroup.check(request)
-        check_coordinator(call, "group", request.group_id)
-        return call.state.groups.share_heartbeat(request, client_of(call))
-    except ProtocolClientError as error:
-        return wire.ShareGroupHeartbeatResponse(error_code=error.ERROR_CODE, error_message=message_of(error))
+    check_on(call)
+    ShareGroup.check(request)
+    check_coordinator(call, "group", request.group_id)
+    return call.state.groups.share_heartbeat(request, client_of(call))
 
 
 @api(wire.ShareGroupDescribeRequest)
@@ -66,7 +63,7 @@ def share_group_describe(call: Call, request: wire.ShareGroupDescribeRequest) ->
             if request.include_authorized_operations:
                 one.authorized_operations = operations(call, ResourceType.GROUP, name)
         except ProtocolClientError as error:
-            one = _Described(error_code=error.ERROR_CODE, error_message=message_of(error), group_id=name)
+            one = refuse(_Described(group_id=name), error)
         described.append(one)
     return wire.ShareGroupDescribeResponse(groups=described)
 
@@ -113,14 +110,12 @@ def describe_share_group_offsets(
     described = []
     for wanted in request.groups:
         one = _Offsets(group_id=wanted.group_id)
-        try:
+        with refusing(one):
             check_on(call)
             if not wanted.group_id:
                 raise UnknownError
             check_coordinator(call, "group", wanted.group_id)
             one.topics = _offsets(call, wanted)
-        except ProtocolClientError as error:
-            one.error_code, one.error_message = error.ERROR_CODE, message_of(error)
         described.append(one)
     return wire.DescribeShareGroupOffsetsResponse(groups=described)
 
@@ -152,12 +147,9 @@ def alter_share_group_offsets(
 ) -> wire.AlterShareGroupOffsetsResponse:
     """Set the start offsets of a group without members; one that is not there begins by it."""
     groups = call.state.groups
-    try:
-        check_on(call)
-        check_group(call, request.group_id)
-        _check_empty(groups.share_or_new(request.group_id))
-    except ProtocolClientError as error:
-        return wire.AlterShareGroupOffsetsResponse(error_code=error.ERROR_CODE, error_message=message_of(error))
+    check_on(call)
+    check_group(call, request.group_id)
+    _check_empty(groups.share_or_new(request.group_id))
     results: dict[str, _Altered] = {}
     for topic in request.topics:
         known = call.state.topics.get(topic.topic_name)
@@ -181,12 +173,9 @@ def delete_share_group_offsets(
 ) -> wire.DeleteShareGroupOffsetsResponse:
     """Forget what a group without members has read of topics."""
     shares = call.state.groups.shares
-    try:
-        check_on(call)
-        check_group(call, request.group_id)
-        _check_empty(call.state.groups.share(request.group_id))
-    except ProtocolClientError as error:
-        return wire.DeleteShareGroupOffsetsResponse(error_code=error.ERROR_CODE, error_message=message_of(error))
+    check_on(call)
+    check_group(call, request.group_id)
+    _check_empty(call.state.groups.share(request.group_id))
     results = []
     read = by_topic(shares.of_group(request.group_id))
     for topic in request.topics:
