@@ -11,7 +11,7 @@ import pykafka.testing.apis  # noqa: F401  (registers them)
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.base import Handler, Worker, process_number
 from pykafka.testing.acls import Authorizer
-from pykafka.testing.behaviour import admin_path, data_path, group_path, transaction_path
+from pykafka.testing.behaviour import AdminPath, DataPath, GroupPath, TransactionPath
 from pykafka.testing.broker import Broker
 from pykafka.testing.call import APIS, spoken
 from pykafka.testing.faultcontrols import FaultControls
@@ -104,10 +104,10 @@ class FakeCluster(FaultControls, SecurityControls):
         # Brokers have the APIs of telemetry if a plugin takes the metrics; `set_versions` adds them.
         telemetry = {api_key("GetTelemetrySubscriptions"), api_key("PushTelemetry")}
         state.versions = {key: span for key, span in spoken(state.release.versions).items() if key not in telemetry}
-        state.data_path = data_path(state.release.numbers)
-        state.admin_path = admin_path(state.release.numbers)
-        state.transactions.path = transaction_path(state.release.numbers)
-        state.groups.settings.path = path = group_path(state.release.numbers)
+        state.data_path = DataPath(state.release.numbers)
+        state.admin_path = AdminPath(state.release.numbers)
+        state.transactions.path = TransactionPath(state.release.numbers)
+        state.groups.settings.path = path = GroupPath(state.release.numbers)
         if not path.next_generation:
             state.features.levels["group.version"] = 0
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pykafka.admin.transactions import TransactionState
 from pykafka.exceptions import (
     ConcurrentTransactions,
     InvalidProducerEpoch,
@@ -38,19 +38,6 @@ NO_EPOCH: Final = -1
 _LAST_EPOCH: Final = 32766
 #: How soon markers are tried again whose coordinator, or whose partition's leader, is away or paused (ms).
 _MARKERS_AGAIN_MS: Final = 100
-
-
-class TransactionState(StrEnum):
-    """Where a transactional id is; the values are those that brokers list."""
-
-    EMPTY = "Empty"
-    ONGOING = "Ongoing"
-    PREPARE_COMMIT = "PrepareCommit"
-    PREPARE_ABORT = "PrepareAbort"
-    COMPLETE_COMMIT = "CompleteCommit"
-    COMPLETE_ABORT = "CompleteAbort"
-    DEAD = "Dead"
-    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
 
 
 _PREPARING: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
@@ -97,7 +84,7 @@ class Transaction:
         self.updated_ms = -1
 
     def __repr__(self) -> str:
-        return f"<Transaction {self.transactional_id} {self.state} of {self.producer_id} epoch {self.epoch}>"
+        return f"<Transaction {self.transactional_id} {self.state.value} of {self.producer_id} epoch {self.epoch}>"
 
     @property
     def identity(self) -> Identity:

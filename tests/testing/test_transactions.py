@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pykafka.admin.transactions import TransactionState
 from pykafka.exceptions import (
     ConcurrentTransactions,
     InvalidProducerEpoch,
@@ -23,9 +24,9 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.records import RecordBatchBuilder
-from pykafka.testing.behaviour import transaction_path
+from pykafka.testing.behaviour import TransactionPath
 from pykafka.testing.topics import Partition
-from pykafka.testing.transactions import Identity, Transaction, TransactionState
+from pykafka.testing.transactions import Identity, Transaction
 from tests.testing.direct import DirectCluster
 
 NAME = "billing"
@@ -325,7 +326,7 @@ class TestAddPartitions:
         assert producer.produce(name=None) == TransactionalIdAuthorizationFailed.ERROR_CODE
 
     def test_brokers_before_kafka_3_6_do_not_ask(self, cluster: DirectCluster, producer: Producer) -> None:
-        cluster.state.transactions.path = transaction_path((2, 8, 2))
+        cluster.state.transactions.path = TransactionPath((2, 8, 2))
         assert (producer.produce(9), producer.commit_offset(7, 3)) == (OK, OK)
 
 
@@ -483,7 +484,7 @@ class TestTimeOut:
     def test_a_producer_that_asks_with_its_transaction_open(
         self, cluster: DirectCluster, producer: Producer, numbers: tuple[int, ...], knows: bool
     ) -> None:
-        cluster.state.transactions.path = transaction_path(numbers)
+        cluster.state.transactions.path = TransactionPath(numbers)
         before = producer.identity
         producer.add(0)
         assert producer.init(before) == ConcurrentTransactions.ERROR_CODE

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.admin.acls import ResourceType
 from pykafka.admin.results import AclOperation as Operation
+from pykafka.admin.transactions import TransactionState
 from pykafka.exceptions import (
     ClusterAuthorizationFailed,
     GroupCoordinatorNotAvailable,
@@ -27,7 +28,7 @@ from pykafka.protocol import wire
 from pykafka.testing.authorization import may, may_any
 from pykafka.testing.call import Call, api
 from pykafka.testing.patterns import Pattern
-from pykafka.testing.transactions import Identity, Transaction, TransactionState
+from pykafka.testing.transactions import Identity, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -201,7 +202,7 @@ def _described(call: Call, name: str) -> wire.DescribeTransactionsResponse.Trans
         return answer(error_code=code or TransactionalIdNotFound.ERROR_CODE, transactional_id=name)
     return answer(
         transactional_id=name,
-        transaction_state=transaction.state,
+        transaction_state=transaction.state.value,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_start_time_ms=transaction.start_ms,
         producer_id=transaction.producer_id,
@@ -213,7 +214,7 @@ def _described(call: Call, name: str) -> wire.DescribeTransactionsResponse.Trans
 @api(wire.ListTransactionsRequest)
 def list_transactions(call: Call, request: wire.ListTransactionsRequest) -> wire.ListTransactionsResponse:
     """List the transactions that this broker coordinates, and that all filters take."""
-    unknown = [name for name in request.state_filters if name not in set(TransactionState)]
+    unknown = [name for name in request.state_filters if TransactionState.of(name) is TransactionState.UNKNOWN]
     transactions, text = call.state.transactions, request.transactional_id_pattern
     names: Iterable[str] = list(transactions.by_id)
     if text:
@@ -227,7 +228,7 @@ def list_transactions(call: Call, request: wire.ListTransactionsRequest) -> wire
         wire.ListTransactionsResponse.TransactionState(
             transactional_id=transaction.transactional_id,
             producer_id=transaction.producer_id,
-            transaction_state=transaction.state,
+            transaction_state=transaction.state.value,
         )
         for transaction in candidates
         if transaction is not None
@@ -240,7 +241,7 @@ def list_transactions(call: Call, request: wire.ListTransactionsRequest) -> wire
 def _takes(request: wire.ListTransactionsRequest, transaction: Transaction, now_ms: int) -> bool:
     if request.producer_id_filters and transaction.producer_id not in request.producer_id_filters:
         return False
-    if request.state_filters and transaction.state not in request.state_filters:
+    if request.state_filters and transaction.state.value not in request.state_filters:
         return False
     # As brokers do, this takes ids without a transaction for very old ones: they began at -1.
     return request.duration_filter < 0 or now_ms - transaction.start_ms > request.duration_filter
