@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
@@ -36,6 +37,7 @@ _RETENTION_CHECK_MS = 300_000
 PARTITIONS_MAX = 10_000
 
 
+@dataclass(eq=False, slots=True, repr=False)
 class Node:
     """A broker as the others see it.
 
@@ -43,20 +45,19 @@ class Node:
     :param rack: None: it says none
     """
 
-    __slots__ = ("bind", "epoch", "host", "is_listening", "is_paused", "is_up", "node_id", "port", "rack")
-
-    def __init__(self, node_id: int, rack: str | None = None) -> None:
-        self.node_id = node_id
-        self.rack = rack
-        #: Where it listens; `host` is where clients connect.
-        self.bind = self.host = HOST
-        self.port = 0
-        #: Whether the others take it for running: it is in the metadata, and may lead.
-        self.is_up = False
-        #: Whether its port is open, and whether it answers nothing all the same.
-        self.is_listening = self.is_paused = False
-        #: Counts its starts: fetch sessions do not outlive one.
-        self.epoch = 0
+    node_id: int
+    rack: str | None = None
+    #: Where it listens; `host` is where clients connect.
+    bind: str = HOST
+    host: str = HOST
+    port: int = 0
+    #: Whether the others take it for running: it is in the metadata, and may lead.
+    is_up: bool = False
+    #: Whether its port is open, and whether it answers nothing all the same.
+    is_listening: bool = False
+    is_paused: bool = False
+    #: Counts its starts: fetch sessions do not outlive one.
+    epoch: int = 0
 
     def __repr__(self) -> str:
         return f"<Node {self.node_id} {self.host}:{self.port}{'' if self.is_up else ' down'}>"
@@ -119,11 +120,6 @@ class ClusterState:
         self.fetch_sessions: dict[int, tuple[int, FetchSessions]] = {}
         #: By node id; a session ends with its connection.
         self.share_sessions: dict[int, ShareSessions] = {}
-        #: What transactions ask for each transactional batch: (partition, transactional id, producer id, producer epoch,
-        #: version of Produce) -> error code, 0 if the batch may be written.
-        self.check_transactional: Callable[[Partition, str | None, int, int, int], int] = (
-            self.transactions.check_produce
-        )
 
     def topic(self, name_or_id: str | UUID) -> Topic | None:
         """Return a topic by its name or id; None if there is none."""

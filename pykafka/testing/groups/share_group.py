@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import (
@@ -29,6 +30,7 @@ _Answer = wire.ShareGroupHeartbeatResponse
 ASSIGNOR = "simple"
 
 
+@dataclass(eq=False, repr=False)
 class ShareMember:
     """One member.
 
@@ -37,15 +39,14 @@ class ShareMember:
     :param session: calls the group when the member has sent nothing for its session timeout
     """
 
-    def __init__(self, member_id: str, client: Client, session: Deadline) -> None:
-        self.member_id = member_id
-        self.client = client
-        self.session = session
-        self.rack_id: str | None = None
-        self.topics: frozenset[str] = frozenset()
-        self.epoch = 0
-        self.previous_epoch = 0
-        self.assigned: set[Key] = set()
+    member_id: str
+    client: Client
+    session: Deadline
+    rack_id: str | None = None
+    topics: frozenset[str] = frozenset()
+    epoch: int = 0
+    previous_epoch: int = 0
+    assigned: set[Key] = field(default_factory=set)
 
     def __repr__(self) -> str:
         return f"<ShareMember {self.member_id} epoch={self.epoch}>"

@@ -33,6 +33,7 @@ from pykafka.protocol.records import scan
 from pykafka.testing.behaviour import DataPath
 from pykafka.testing.call import HungUpError
 from pykafka.testing.topics import Partition
+from pykafka.testing.transactions import Identity
 from pykafka.utils.compression import compress
 from tests.testing.datapath import TIME_MS, Brokers, batch, formats, old_batch, read
 
@@ -322,31 +323,32 @@ def test_sequence_numbers_begin_again_after_the_largest() -> None:
     ],
 )
 def test_producers_that_the_log_does_not_know(
-    numbers: tuple[int, ...], version: int, transactional: bool, code: int
+    monkeypatch: pytest.MonkeyPatch, numbers: tuple[int, ...], version: int, transactional: bool, code: int
 ) -> None:
     brokers = Brokers()
     brokers.state.data_path = DataPath(numbers)
-    brokers.state.check_transactional = lambda *_: 0
+    monkeypatch.setattr(brokers.state.transactions, "check_produce", lambda *_: None)
     answer = brokers.produce(numbered(7, transactional=transactional), version)
     assert answer.error_code == code
     assert answer.log_start_offset == 0
 
 
-def test_transactional_batches_ask_the_transactions() -> None:
+def test_transactional_batches_ask_the_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
     brokers = Brokers()
     asked: list[tuple[object, ...]] = []
 
-    def check(*arguments: object) -> int:
+    def check(*arguments: object) -> None:
         asked.append(arguments)
-        return InvalidTxnState.ERROR_CODE if len(asked) == 1 else 0
+        if len(asked) == 1:
+            raise InvalidTxnState
 
-    brokers.state.check_transactional = check
+    monkeypatch.setattr(brokers.state.transactions, "check_produce", check)
     request = brokers.produce_request(numbered(0, transactional=True), 12)
     request.transactional_id = "billing"
     codes = [brokers.ask(request, 12).responses[0].partition_responses[0].error_code for _ in range(3)]
     assert codes == [InvalidTxnState.ERROR_CODE, 0, 0]
     # The third one was written already.
-    assert asked == [(brokers.partition, "billing", 9, 0, 12)] * 2
+    assert asked == [(brokers.partition, "billing", Identity(9, 0), 12)] * 2
     assert brokers.partition.log.open_transactions == {9: 0}
 
 
