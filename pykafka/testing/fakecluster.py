@@ -240,6 +240,16 @@ class FakeCluster(FaultControls, SecurityControls):
             found.log.delete_before(offset)
             state.waiters.wake(found)
 
+    def compact(self, topic: str, partition: int, *, tombstones: bool = True) -> None:
+        """Remove the records of a partition that have a later one of the same key, as log cleaners do: offsets get gaps.
+
+        :param tombstones: whether records without a value stay, as they do for delete.retention.ms
+        """
+        with self._locked() as state:
+            found = self._partition(topic, partition)
+            found.log.compact(tombstones=tombstones)
+            state.waiters.wake(found)
+
     def lag(self, topic: str, partition: int, broker: int, *, in_sync: bool = False) -> None:
         """Hold a follower back, so that it copies nothing until `catch_up`.
 

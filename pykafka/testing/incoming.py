@@ -18,11 +18,10 @@ from pykafka.exceptions import (
     UnsupportedForMessageFormat,
 )
 from pykafka.protocol.records import RawBatch, scan
-from pykafka.testing.batches import converted, recompressed
+from pykafka.testing.batches import converted, messages_of, recompressed
 from pykafka.utils.compression import NAMES, ZSTD, decompress
 
 if TYPE_CHECKING:
-    from pykafka.protocol.message import Message
     from pykafka.testing.topics import Topic
 
 _CHECKED_FROM, _HEADER = 21, 61
@@ -95,7 +94,7 @@ def _check_batch(raw: RawBatch, topic: Topic, rules: Rules, limit: int) -> None:
             raise InvalidMessageError("the checksum of a batch is wrong")
         _check_records(raw)
     else:
-        for _ in _messages(raw):  # which checks all checksums
+        for _ in messages_of(raw):  # which checks all checksums
             pass
     if raw.size > limit:
         raise MessageSizeTooLarge(
@@ -126,15 +125,9 @@ def _unpacks(raw: RawBatch) -> bool:
     return True
 
 
-def _messages(raw: RawBatch) -> Iterator[Message]:
-    reader = raw.open()
-    while (message := reader.next()) is not None:
-        yield message
-
-
 def _check_keys(raw: RawBatch, topic: Topic, rules: Rules) -> None:
     text = f"Compacted topic cannot accept message without key in topic partition {topic.name}."
-    without = [(index, text) for index, message in enumerate(_messages(raw)) if message.partition_key is None]
+    without = [(index, text) for index, message in enumerate(messages_of(raw)) if message.partition_key is None]
     if without:
         rules.blamed.extend(without)
         raise InvalidRecord("One or more records have been rejected")
@@ -150,7 +143,7 @@ def _check_time(raw: RawBatch, topic: Topic, rules: Rules) -> None:
     earliest = rules.now_ms - before
     wrong = [
         (index, f"Timestamp {message.timestamp} of message with offset {index} is out of range [{earliest}, {latest}]")
-        for index, message in enumerate(_messages(raw))
+        for index, message in enumerate(messages_of(raw))
         if not earliest <= message._timestamp <= latest and message._timestamp >= 0
     ]
     if wrong:

@@ -101,7 +101,9 @@ class ProducerStates:
         """
         if raw.producer_id not in self.by_id and raw.base_sequence != 0:
             who = f"producer {raw.producer_id}"
-            raise OutOfOrderSequenceNumber(f"{who} is not known here, and begins at sequence number {raw.base_sequence}")
+            raise OutOfOrderSequenceNumber(
+                f"{who} is not known here, and begins at sequence number {raw.base_sequence}"
+            )
 
     def add(self, raw: RawBatch, offset: int, now_ms: int) -> None:
         """Note a batch that was written.
@@ -134,11 +136,6 @@ class ProducerStates:
             state.epoch = epoch
             state.batches.clear()
         return state
-
-    def expire(self, before_ms: int) -> None:
-        """Forget the producers that have not written since a time (ms)."""
-        for producer_id in [number for number, state in self.by_id.items() if state.last_ms < before_ms]:
-            del self.by_id[producer_id]
 
 
 def _last_of(raw: RawBatch) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 from zlib import crc32
 
 from pykafka.exceptions import PolicyViolation
+from pykafka.protocol.schema import Struct
 from pykafka.testing.acls import Authorizer
 from pykafka.testing.behaviour import AdminPath, DataPath
 from pykafka.testing.configs import Configs
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
     from pykafka.testing.tls import ServerContext
 
+E = TypeVar("E", bound=Struct)
 HOST = "127.0.0.1"
 #: How often brokers look for records that are too old (ms): log.retention.check.interval.ms.
 _RETENTION_CHECK_MS = 300_000
@@ -219,6 +221,18 @@ class ClusterState:
         if not node.is_up:
             node.is_up = True
             self.replicas.on_start(node.node_id)
+
+    def endpoints(self, kind: type[E], node_ids: Container[int] | None = None) -> list[E]:
+        """Return where brokers that are up listen, as parts of an answer.
+
+        :param kind: the class of the parts
+        :param node_ids: of which brokers; None: of all
+        """
+        return [
+            kind(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+            for node in self.nodes.values()
+            if node.is_up and (node_ids is None or node.node_id in node_ids)
+        ]
 
     def now_ms(self) -> int:
         """Return the cluster's time (ms since 1970)."""

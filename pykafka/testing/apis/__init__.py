@@ -9,7 +9,6 @@ from pykafka.testing.apis import (  # noqa: F401  (they register)
     coordinators,
     fetch,
     groups,
-    leader_epochs,
     leaders,
     list_offsets,
     metadata,
@@ -20,7 +19,6 @@ from pykafka.testing.apis import (  # noqa: F401  (they register)
     share_fetch,
     share_groups,
     telemetry,
-    topic_pages,
     topics,
     transactions,
 )

@@ -181,8 +181,4 @@ def _name_leaders(call: Call, request: wire.ProduceRequest, response: wire.Produ
             if partition is not None:
                 answer.current_leader = _Answer.Leader(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
                 leaders.add(partition.leader)
-    response.node_endpoints = [
-        wire.ProduceResponse.Node(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-        for node in state.nodes.values()
-        if node.node_id in leaders and node.is_up
-    ]
+    response.node_endpoints = state.endpoints(wire.ProduceResponse.Node, leaders)

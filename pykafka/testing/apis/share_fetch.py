@@ -49,10 +49,11 @@ def share_fetch(call: Call, request: wire.ShareFetchRequest) -> wire.ShareFetchR
     fetched: dict[Any, _Fetched] = {}
     for (topic, _), row in rows.items():
         fetched.setdefault(topic, _Fetched(topic_id=topic)).partitions.append(row)
+    leaders = [row.current_leader.leader_id for row in rows.values() if row.error_code]
     return wire.ShareFetchResponse(
         acquisition_lock_timeout_ms=_lock_ms(call, request),
         responses=list(fetched.values()),
-        node_endpoints=_endpoints(call, [row.current_leader for row in rows.values() if row.error_code]),
+        node_endpoints=call.state.endpoints(NodeEndpoint, leaders),
     )
 
 
@@ -68,14 +69,14 @@ def share_acknowledge(call: Call, request: wire.ShareAcknowledgeRequest) -> wire
         row = _Acknowledged.Partition(partition_index=index, error_code=code, error_message=text or None)
         if code == NotLeaderForPartition.ERROR_CODE:
             row.current_leader = _leader(call, (topic, index))
-            leaders.append(row.current_leader)
+            leaders.append(row.current_leader.leader_id)
         topics.setdefault(topic, _Acknowledged(topic_id=topic)).partitions.append(row)
     if request.share_session_epoch == FINAL:
         sessions.end(request.group_id or "", request.member_id or "")
     return wire.ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=_lock_ms(call, request),
         responses=list(topics.values()),
-        node_endpoints=_endpoints(call, leaders),
+        node_endpoints=call.state.endpoints(NodeEndpoint, leaders),
     )
 
 
@@ -188,12 +189,3 @@ def _leader(call: Call, key: Key) -> LeaderIdAndEpoch:
     if partition is None:
         return LeaderIdAndEpoch()
     return LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
-
-
-def _endpoints(call: Call, leaders: list[LeaderIdAndEpoch]) -> list[NodeEndpoint]:
-    ids = {one.leader_id for one in leaders}
-    return [
-        NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-        for node in call.state.nodes.values()
-        if node.node_id in ids and node.is_up
-    ]
