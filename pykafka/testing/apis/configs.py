@@ -122,11 +122,11 @@ def _entries(call: Call, kind: int, name: str) -> list[Entry]:
     raise InvalidRequest(_MALFORMED)
 
 
-def _topic(state: ClusterState, name: str) -> Topic:
+def _topic(state: ClusterState, name: str, text: str = "") -> Topic:
     check_name(name)
     topic = state.topics.get(name)
     if topic is None:
-        raise UnknownTopicOrPartition
+        raise UnknownTopicOrPartition(text)
     return topic
 
 
@@ -142,41 +142,45 @@ def incremental_alter_configs(
     call: Call, request: wire.IncrementalAlterConfigsRequest
 ) -> wire.IncrementalAlterConfigsResponse:
     """Change single values."""
-    responses = []
-    for asked in request.resources:
-        changes = [Change(config.name, config.config_operation, config.value) for config in asked.configs]
-        result = wire.IncrementalAlterConfigsResponse.Result(error_message=None)
-        _alter(call, asked, result, changes, False, request.validate_only)
-        responses.append(result)
-    return wire.IncrementalAlterConfigsResponse(responses=responses)
+    response: wire.IncrementalAlterConfigsResponse = _altered(call, request, replaces=False)
+    return response
 
 
 @api(wire.AlterConfigsRequest)
 def alter_configs(call: Call, request: wire.AlterConfigsRequest) -> wire.AlterConfigsResponse:
     """Replace all values of resources."""
-    responses = []
+    response: wire.AlterConfigsResponse = _altered(call, request, replaces=True)
+    return response
+
+
+def _altered(call: Call, request: Any, *, replaces: bool) -> Any:
+    response = request.response()
     for asked in request.resources:
-        changes = [Change(config.name, AlterOperation.SET, config.value) for config in asked.configs]
-        result = wire.AlterConfigsResponse.Result(error_message=None)
-        _alter(call, asked, result, changes, True, request.validate_only)
-        responses.append(result)
-    return wire.AlterConfigsResponse(responses=responses)
+        changes = [
+            Change(one.name, AlterOperation.SET if replaces else one.config_operation, one.value)
+            for one in asked.configs
+        ]
+        result = response.Result(
+            error_message=None, resource_type=asked.resource_type, resource_name=asked.resource_name
+        )
+        with refusing(result, None):
+            _alter(call, result.resource_type, result.resource_name, changes, replaces, request.validate_only)
+        response.responses.append(result)
+    return response
 
 
-def _alter(call: Call, asked: Any, result: Any, changes: Sequence[Change], replaces: bool, is_trial: bool) -> None:
-    kind, name = result.resource_type, result.resource_name = asked.resource_type, asked.resource_name
-    with refusing(result, None):
-        _check_right(call, AclOperation.ALTER_CONFIGS, kind, name)
-        if kind == ConfigType.BROKER_LOGGER:
-            _alter_loggers(call, name, changes, is_trial)
-        else:
-            values = _values(call, kind, name)
-            _check_changes(kind, changes)
-            settings, what = _SETTINGS[ConfigType(kind)]
-            after = changed({} if replaces else values, settings, changes)
-            check(after, settings, what)
-            if not is_trial:
-                _store(call.state, kind, name, after)
+def _alter(call: Call, kind: int, name: str, changes: Sequence[Change], replaces: bool, is_trial: bool) -> None:
+    _check_right(call, AclOperation.ALTER_CONFIGS, kind, name)
+    if kind == ConfigType.BROKER_LOGGER:
+        _alter_loggers(call, name, changes, is_trial)
+        return
+    values = _values(call, kind, name)
+    _check_changes(kind, changes)
+    settings, what = _SETTINGS[ConfigType(kind)]
+    after = changed({} if replaces else values, settings, changes)
+    check(after, settings, what)
+    if not is_trial:
+        _store(call.state, kind, name, after)
 
 
 #: The settings of each kind, and what the kind is called in the text about one that is not known; None: that is no error.
@@ -192,11 +196,7 @@ def _values(call: Call, kind: int, name: str) -> dict[str, str]:
     # What was set for a resource.
     configs = call.state.configs
     if kind == ConfigType.TOPIC:
-        check_name(name)
-        topic = call.state.topics.get(name)
-        if topic is None:
-            raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
-        return topic.configs
+        return _topic(call.state, name, f"The topic '{name}' does not exist.").configs
     if kind == ConfigType.BROKER:
         if name != ALL_BROKERS:
             _check_broker(call, name, "Node id", "")

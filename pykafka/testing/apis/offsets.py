@@ -23,7 +23,7 @@ from pykafka.protocol import wire
 from pykafka.testing.apis.coordinators import check_group
 from pykafka.testing.authorization import may, require
 from pykafka.testing.call import Call, api
-from pykafka.testing.groups.commit import Commit
+from pykafka.testing.groups.group import Commit
 from pykafka.testing.topics import Topic
 from pykafka.testing.transactions import Identity
 

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from pykafka.admin.acls import ResourceType
 from pykafka.exceptions import (
     NonEmptyGroup,
-    ProtocolClientError,
     UnknownError,
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
 from pykafka.protocol import wire
 from pykafka.protocol.wire.share_groups import Assignment, TopicPartitions
+from pykafka.testing.apis.consumer_groups import described, named
 from pykafka.testing.apis.coordinators import check_coordinator, check_group
 from pykafka.testing.apis.groups import client_of
-from pykafka.testing.authorization import operations
-from pykafka.testing.call import Call, api, refuse, refusing
+from pykafka.testing.call import Call, api, refusing
 from pykafka.testing.groups.consumer_group import by_topic
 from pykafka.testing.groups.share_group import ASSIGNOR, ShareGroup
 
 if TYPE_CHECKING:
-    from pykafka.testing.groups.consumer_member import Key
+    pass
 
 _Described = wire.ShareGroupDescribeResponse.Group
 _Offsets = wire.DescribeShareGroupOffsetsResponse.Group
@@ -54,21 +51,14 @@ def share_group_heartbeat(call: Call, request: wire.ShareGroupHeartbeatRequest) 
 @api(wire.ShareGroupDescribeRequest)
 def share_group_describe(call: Call, request: wire.ShareGroupDescribeRequest) -> wire.ShareGroupDescribeResponse:
     """Describe share groups; others do not exist for this API."""
-    described = []
-    for name in request.group_ids:
-        try:
-            check_on(call)
-            check_group(call, name)
-            one = _description(call, call.state.groups.share(name))
-            if request.include_authorized_operations:
-                one.authorized_operations = operations(call, ResourceType.GROUP, name)
-        except ProtocolClientError as error:
-            one = refuse(_Described(group_id=name), error)
-        described.append(one)
-    return wire.ShareGroupDescribeResponse(groups=described)
+    response: wire.ShareGroupDescribeResponse = described(call, request, _description)
+    return response
 
 
-def _description(call: Call, group: ShareGroup) -> _Described:
+def _description(call: Call, name: str) -> _Described:
+    check_on(call)
+    check_group(call, name)
+    group = call.state.groups.share(name)
     members = [
         _Described.Member(
             member_id=member.member_id,
@@ -77,7 +67,7 @@ def _description(call: Call, group: ShareGroup) -> _Described:
             client_id=member.client.client_id,
             client_host=member.client.host,
             subscribed_topic_names=sorted(member.topics),
-            assignment=_assignment(call, member.assigned),
+            assignment=Assignment(topic_partitions=named(call, member.assigned, TopicPartitions)),
         )
         for member in group.members.values()
     ]
@@ -91,23 +81,12 @@ def _description(call: Call, group: ShareGroup) -> _Described:
     )
 
 
-def _assignment(call: Call, keys: Collection[Key]) -> Assignment:
-    topics = call.state.topic_ids
-    return Assignment(
-        topic_partitions=[
-            TopicPartitions(topic_id=id_, topic_name=topics[id_].name, partitions=indexes)
-            for id_, indexes in by_topic(keys).items()
-            if id_ in topics
-        ]
-    )
-
-
 @api(wire.DescribeShareGroupOffsetsRequest)
 def describe_share_group_offsets(
     call: Call, request: wire.DescribeShareGroupOffsetsRequest
 ) -> wire.DescribeShareGroupOffsetsResponse:
     """Describe the start offsets of share groups, and how many records are not done."""
-    described = []
+    response = wire.DescribeShareGroupOffsetsResponse()
     for wanted in request.groups:
         one = _Offsets(group_id=wanted.group_id)
         with refusing(one):
@@ -116,8 +95,8 @@ def describe_share_group_offsets(
                 raise UnknownError
             check_coordinator(call, "group", wanted.group_id)
             one.topics = _offsets(call, wanted)
-        described.append(one)
-    return wire.DescribeShareGroupOffsetsResponse(groups=described)
+        response.groups.append(one)
+    return response
 
 
 def _offsets(call: Call, wanted: wire.DescribeShareGroupOffsetsRequest.Group) -> list[_Offsets.Topic]:

@@ -26,7 +26,7 @@ from pykafka.testing.groups.pending_answer import Client, PendingAnswer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pykafka.testing.groups.commit import Commit
+    from pykafka.testing.groups.group import Commit
     from pykafka.testing.groups.settings import GroupSettings
     from pykafka.testing.waiters import Waiters
 

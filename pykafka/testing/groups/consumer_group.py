@@ -27,7 +27,7 @@ from pykafka.testing.groups.pending_answer import Client
 from pykafka.testing.groups.targets import ASSIGNORS, preferred_assignor, target_assignment
 
 if TYPE_CHECKING:
-    from pykafka.testing.groups.commit import Commit
+    from pykafka.testing.groups.group import Commit
     from pykafka.testing.groups.settings import GroupSettings
     from pykafka.testing.topics import Topic
     from pykafka.testing.waiters import Waiters

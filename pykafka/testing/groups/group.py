@@ -1,20 +1,43 @@
-"""`Group`: what groups of all protocols have in common."""
+"""`Group`: what groups of all protocols have in common; `Commit`: who commits offsets to one."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from pykafka.exceptions import FencedInstanceId, UnknownMemberId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from pykafka.testing.deadline import Deadline
-    from pykafka.testing.groups.commit import Commit
     from pykafka.testing.waiters import Waiters
 
 M = TypeVar("M")
+
+
+class Commit(NamedTuple):
+    """The sender of a commit, and its partitions.
+
+    :param member_id: "": not a member
+    :param instance_id: of a static member
+    :param epoch: the member's epoch or the generation; -1: none
+    :param is_transactional: by TxnOffsetCommit
+    :param version: of the request
+    :param partitions: (topic, partition)
+    """
+
+    member_id: str
+    instance_id: str | None
+    epoch: int
+    is_transactional: bool
+    version: int
+    partitions: Collection[tuple[str, int]]
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether it names no member."""
+        return self.epoch < 0 and not self.member_id and self.instance_id is None
 
 
 class Group(ABC, Generic[M]):

@@ -24,7 +24,7 @@ from pykafka.testing.groups.share_group import ShareGroup
 from pykafka.testing.groups.share_partitions import SharePartitions
 
 if TYPE_CHECKING:
-    from pykafka.testing.groups.commit import Commit
+    from pykafka.testing.groups.group import Commit
     from pykafka.testing.offsets import Offsets
     from pykafka.testing.topics import Topic
     from pykafka.testing.waiters import Waiters

@@ -19,8 +19,8 @@ from pykafka.testing.groups.consumer_group import by_topic
 from pykafka.testing.groups.group import Group
 
 if TYPE_CHECKING:
-    from pykafka.testing.groups.commit import Commit
     from pykafka.testing.groups.consumer_member import Key
+    from pykafka.testing.groups.group import Commit
     from pykafka.testing.groups.pending_answer import Client
     from pykafka.testing.topics import Topic
     from pykafka.testing.waiters import Waiters
