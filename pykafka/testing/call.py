@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pykafka.exceptions import ProtocolClientError
@@ -22,20 +22,20 @@ class HungUpError(Exception):
     """Ends a connection without an answer: the client has left, the broker stops, or the request cannot be read."""
 
 
+@dataclass(eq=False)
 class Session:
     """The brokers' knowledge of one connection; a key of `Waiters`, which the end of the connection wakes.
 
     :param login: by SASL; None: the brokers ask for none
     """
 
-    def __init__(self, login: Login | None = None) -> None:
-        #: Whether the connection has ended, or shall end.
-        self.is_closed = False
-        #: Called once when it ends, with the lock held.
-        self.on_closed: list[Callable[[], object]] = []
-        self.login = login
-        #: The name in the client's certificate; None: it has sent none.
-        self.certified: str | None = None
+    login: Login | None = None
+    #: Whether the connection has ended, or shall end.
+    is_closed: bool = False
+    #: Called once when it ends, with the lock held.
+    on_closed: list[Callable[[], object]] = field(default_factory=list)
+    #: The name in the client's certificate; None: it has sent none.
+    certified: str | None = None
 
     @property
     def principal(self) -> str:

@@ -326,12 +326,12 @@ class FakeCluster(FaultControls, SecurityControls):
         Hooks stay, and so do versions and the clock. Records that are lost do not come back.
         """
         self.clear_faults()
-        self.release_markers()
         for broker in self.broker_ids:
             self.latency(broker, 0)
             self.rejoin(broker)
             self.resume(broker)
             self.start(broker)
+        self.release_markers()
         with self._locked() as state, state.moving_coordinators():
             state.coordinators.clear()
             state.replicas.heal()

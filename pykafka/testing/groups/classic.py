@@ -176,31 +176,28 @@ class ClassicGroup(Group[ClassicMember]):
     def _add(
         self, member_id: str, request: wire.JoinGroupRequest, client: Client
     ) -> PendingAnswer[wire.JoinGroupResponse]:
-        session = Deadline(self.waiters, lambda: self._expire(member_id))
-        member = ClassicMember(member_id, client, request, session)
+        member = self._made(member_id, client, request)
         member.is_new = True
         if self._is_initial:
             self._has_new_member = True
         if not self.members:
             self.protocol_type = request.protocol_type
-        self.members[member_id] = member
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = member_id
-        if self.leader is None:
-            self.leader = member_id
+        self.add(member)
+        self.leader = self.leader or member_id
         self._forget_pending(member_id)
         member.joining = held = PendingAnswer[wire.JoinGroupResponse](self.waiters)
-        session.extend(self._settings.new_member_join_timeout_ms)
+        member.session.extend(self._settings.new_member_join_timeout_ms)
         self._rebalance_or_complete()
         return held
 
+    def _made(self, member_id: str, client: Client, request: wire.JoinGroupRequest) -> ClassicMember:
+        return ClassicMember(member_id, client, request, Deadline(self.waiters, lambda: self._expire(member_id)))
+
     def take(self, member_id: str, client: Client, request: wire.JoinGroupRequest, assignment: bytes) -> None:
         """Take in a member that has been in the group by the consumer protocol."""
-        member = ClassicMember(member_id, client, request, Deadline(self.waiters, lambda: self._expire(member_id)))
+        member = self._made(member_id, client, request)
         member.assignment = assignment
-        self.members[member_id] = member
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = member_id
+        self.add(member)
         self.leader = self.leader or member_id
         member.keep()
 
@@ -220,10 +217,9 @@ class ClassicGroup(Group[ClassicMember]):
         self._answer_join(old, FencedInstanceId.ERROR_CODE)
         self._answer_sync(old, FencedInstanceId.ERROR_CODE)
         was_leader = self.leader
-        member = ClassicMember(member_id, client, request, Deadline(self.waiters, lambda: self._expire(member_id)))
+        member = self._made(member_id, client, request)
         member.assignment = old.assignment
-        self.members[member_id] = member
-        self.static_members[instance_id] = member_id
+        self.add(member)
         if old.member_id in self._pending_sync:
             self._pending_sync.remove(old.member_id)
             self._pending_sync.add(member_id)

@@ -230,12 +230,6 @@ class ConsumerGroup(Group[ConsumerMember]):
         member = ConsumerMember(member_id, instance_id, client, session, rebalance)
         return member
 
-    def add(self, member: ConsumerMember) -> None:
-        """Take a member in."""
-        self.members[member.member_id] = member
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = member.member_id
-
     def replace(self, old: ConsumerMember, member_id: str, client: Client) -> ConsumerMember:
         """Put a static member back by another member id, with what it has had."""
         member = self.made(member_id, old.instance_id, client)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from pykafka.exceptions import FencedInstanceId, UnknownMemberId
 
@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from pykafka.testing.deadline import Deadline
     from pykafka.testing.waiters import Waiters
 
-M = TypeVar("M")
+
+class AnyMember(Protocol):
+    """A member of a group of any protocol."""
+
+    member_id: str
+    #: Of a static member.
+    instance_id: str | None
+
+
+M = TypeVar("M", bound=AnyMember)
 
 
 class Commit(NamedTuple):
@@ -82,6 +91,12 @@ class Group(ABC, Generic[M]):
         if member is None:
             raise UnknownMemberId(f"Member {member_id} is not a member of group {self.name}.")
         return member
+
+    def add(self, member: M) -> None:
+        """Take a member in."""
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
 
     @abstractmethod
     def is_subscribed(self, topic: str) -> bool:

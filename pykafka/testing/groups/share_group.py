@@ -42,6 +42,7 @@ class ShareMember:
     member_id: str
     client: Client
     session: Deadline
+    instance_id: str | None = None
     rack_id: str | None = None
     topics: frozenset[str] = frozenset()
     epoch: int = 0
@@ -126,7 +127,7 @@ class ShareGroup(Group[ShareMember]):
         if request.rack_id is not None:
             member.rack_id = request.rack_id
         is_new = member.member_id not in self.members
-        self.members[member.member_id] = member
+        self.add(member)
         self._refresh(bumps=is_new or member.topics != before)
         member.session.extend(int(self.setting("share.session.timeout.ms")))
         answer = _Answer(
