@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import heapq
 import json
 import os
@@ -19,6 +18,7 @@ from pykafka.cli.listing import partition_ids
 from pykafka.cli.offset_spec import OffsetSpec, limits, resolve
 from pykafka.cli.options import OFFSET, Session, TopicType
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
+from pykafka.utils.json_contents import json_contents
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
@@ -257,23 +257,11 @@ def json_renderer(topic: str) -> Render:
             "partition": message.partition_id,
             "offset": message.offset,
             "timestamp": time_text(None if message.timestamp is None else int(message.timestamp)),
-            **_content("key", message.partition_key),
-            **_content("value", message.value),
-            "headers": [{"name": name, **_content("value", value)} for name, value in message.headers or ()],
+            **json_contents(message.partition_key, message.value, message.headers),
         }
         return json.dumps(data, ensure_ascii=False).encode() + b"\n"
 
     return line
-
-
-def _content(name: str, content: bytes | None) -> dict[str, str | None]:
-    """Return bytes as text, or under another name in base64 if they are not UTF-8."""
-    if content is None:
-        return {name: None}
-    try:
-        return {name: content.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(content).decode()}
 
 
 @contextmanager

@@ -82,9 +82,14 @@ class StoredBatch:
 
     def messages(self) -> Iterator[Message]:
         """Yield its records; none of a control batch."""
-        reader = self.raw().open()
-        while (message := reader.next()) is not None:
-            yield message
+        return messages_of(self.raw())
+
+
+def messages_of(raw: RawBatch) -> Iterator[Message]:
+    """Yield the records of a batch, which checks all checksums; none of a control batch."""
+    reader = raw.open()
+    while (message := reader.next()) is not None:
+        yield message
 
 
 class Numbering(NamedTuple):
@@ -165,10 +170,7 @@ def with_append_time(entry: bytes, time_ms: int) -> bytes:
 def _number_wrapper(raw: RawBatch, numbering: Numbering) -> list[StoredBatch]:
     # Brokers of 0.8 and 0.9 unpack compressed messages to give those inside their offsets. Since 0.10 (format 1) these
     # count from 0, and the wrapper gets the offset of the last: the bytes inside stay as they are.
-    reader = raw.open()
-    messages: list[Message] = []
-    while (message := reader.next()) is not None:
-        messages.append(message)
+    messages = list(messages_of(raw))
     base, count = numbering.base_offset, len(messages)
     if raw.magic == 1 and [message.offset for message in messages] == list(
         range(raw.next_offset - count, raw.next_offset)
@@ -216,10 +218,7 @@ def converted(raw: RawBatch, magic: int, unpack: bool = False) -> bytes:
     """
     if raw.codec == ZSTD and magic < 2:
         raise ValueError(f"{raw!r} is compressed by zstd, which format {magic} does not have")
-    reader = raw.open()
-    messages: list[Message] = []
-    while (message := reader.next()) is not None:
-        messages.append(message)
+    messages = list(messages_of(raw))
     if not messages:
         return b""
     if magic < 2:

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from pykafka.protocol.schema import Request, Response
+from pykafka.exceptions import ProtocolClientError
+from pykafka.protocol.schema import Request, Response, Struct
 
 if TYPE_CHECKING:
     from pykafka.testing.logins import Login
     from pykafka.testing.state import ClusterState, Node
 
 R = TypeVar("R", bound=Response)
+S = TypeVar("S", bound=Struct)
 
 
 class HungUpError(Exception):
     """Ends a connection without an answer: the client has left, the broker stops, or the request cannot be read."""
 
 
+@dataclass(eq=False)
 class Session:
     """The brokers' knowledge of one connection; a key of `Waiters`, which the end of the connection wakes.
 
     :param login: by SASL; None: the brokers ask for none
     """
 
-    def __init__(self, login: Login | None = None) -> None:
-        #: Whether the connection has ended, or shall end.
-        self.is_closed = False
-        #: Called once when it ends, with the lock held.
-        self.on_closed: list[Callable[[], object]] = []
-        self.login = login
-        #: The name in the client's certificate; None: it has sent none.
-        self.certified: str | None = None
+    login: Login | None = None
+    #: Whether the connection has ended, or shall end.
+    is_closed: bool = False
+    #: Called once when it ends, with the lock held.
+    on_closed: list[Callable[[], object]] = field(default_factory=list)
+    #: The name in the client's certificate; None: it has sent none.
+    certified: str | None = None
 
     @property
     def principal(self) -> str:
@@ -44,6 +48,7 @@ class Session:
         return (None if self.login is None else self.login.user) or self.certified or "ANONYMOUS"
 
 
+@dataclass(eq=False, slots=True)
 class Call:
     """One request, for the function that answers it. That function holds the lock of the cluster's state.
 
@@ -55,45 +60,22 @@ class Call:
     :param client_id: as the client calls itself
     """
 
-    __slots__ = (
-        "client_id",
-        "delay_ms",
-        "is_cut_short",
-        "is_last",
-        "node",
-        "request",
-        "session",
-        "size",
-        "state",
-        "throttle_ms",
-        "version",
-    )
-
-    def __init__(
-        self,
-        state: ClusterState,
-        node: Node,
-        session: Session,
-        request: Request[Any],
-        version: int,
-        client_id: str | None,
-    ) -> None:
-        self.state = state
-        self.node = node
-        self.session = session
-        self.request = request
-        self.version = version
-        self.client_id = client_id
-        #: Of the request as it came (bytes).
-        self.size = 0
-        #: For how long the client shall not ask again (ms); an answer with such a field says so.
-        self.throttle_ms = 0
-        #: How much later the answer is sent (ms); the next request is read meanwhile, as on a long line.
-        self.delay_ms = 0
-        #: Whether the connection ends in the middle of the answer.
-        self.is_cut_short = False
-        #: Whether it ends behind the answer.
-        self.is_last = False
+    state: ClusterState
+    node: Node
+    session: Session
+    request: Request[Any]
+    version: int
+    client_id: str | None
+    #: Of the request as it came (bytes).
+    size: int = 0
+    #: For how long the client shall not ask again (ms); an answer with such a field says so.
+    throttle_ms: int = 0
+    #: How much later the answer is sent (ms); the next request is read meanwhile, as on a long line.
+    delay_ms: int = 0
+    #: Whether the connection ends in the middle of the answer.
+    is_cut_short: bool = False
+    #: Whether it ends behind the answer.
+    is_last: bool = False
 
     def charge(self, key: str, amount: float, *, may_refuse: bool = False) -> int:
         """Use up some of a quota of the client, and return how long it has to wait (ms), which the answer will say.
@@ -147,7 +129,7 @@ APIS: dict[int, Api] = {}
 def api(
     request: type[Request[R]], lowest: int | None = None, highest: int | None = None
 ) -> Callable[[Callable[[Call, Any], R | None]], Callable[[Call, Any], R | None]]:
-    """Register a function as the answer to an API.
+    """Register a function as the answer to an API; an error that it raises is that of the whole response.
 
     :param request: the class of its requests
     :param lowest: the lowest version that it answers; None: of the class
@@ -157,10 +139,49 @@ def api(
     last = request.max_version if highest is None else highest
 
     def register(answer: Callable[[Call, Any], R | None]) -> Callable[[Call, Any], R | None]:
-        APIS[request.api_key] = Api(request, range(first, last + 1), answer)
+        def answered(call: Call, content: Any) -> Response | None:
+            try:
+                return answer(call, content)
+            except ProtocolClientError as error:
+                if not _has_field(request.response, "error_code"):
+                    raise
+                return refuse(request.response(), error)
+
+        APIS[request.api_key] = Api(request, range(first, last + 1), answered)
         return answer
 
     return register
+
+
+def message_of(error: ProtocolClientError) -> str:
+    """Return what a broker says with an error's code."""
+    return " ".join(map(str, error.args))
+
+
+def refuse(result: S, error: ProtocolClientError, without_text: str | None = "") -> S:
+    """Put an error, and what a broker says with it, into a result, and return that.
+
+    :param result: a response, or its part for what has failed
+    :param error: why it has
+    :param without_text: what the broker says if the error has no text
+    """
+    result.error_code = error.ERROR_CODE  # type: ignore[attr-defined]  # all results have it
+    if _has_field(type(result), "error_message"):
+        result.error_message = message_of(error) or without_text  # type: ignore[attr-defined]  # looked up just now
+    return result
+
+
+@contextmanager
+def refusing(result: Struct, without_text: str | None = "") -> Iterator[None]:
+    """Put an error that the block raises into a result; as `refuse`."""
+    try:
+        yield
+    except ProtocolClientError as error:
+        refuse(result, error, without_text)
+
+
+def _has_field(struct: type[Struct], name: str) -> bool:
+    return any(field.name == name for field in struct.fields)
 
 
 def spoken(versions: Mapping[int, range]) -> dict[int, range]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from pykafka.protocol.message import Message
+from pykafka.protocol.primitives import read_uvarint
 from pykafka.protocol.records import scan
 from pykafka.testing.batches import StoredBatch, entries_of, rebuilt
 from pykafka.utils.compression import decompress
@@ -72,16 +73,10 @@ def _filtered(batch: StoredBatch, keeps: Keeps) -> list[StoredBatch]:
 
 def _split(records: bytes) -> list[bytes]:
     # Each record begins with its length, a zigzag number, which is never negative.
-    pieces, at = [], 0
+    view, pieces, at = memoryview(records), [], 0
     while at < len(records):
-        end, shift, length = at, 0, 0
-        while True:
-            byte = records[end]
-            length |= (byte & 0x7F) << shift
-            end, shift = end + 1, shift + 7
-            if byte < 0x80:
-                break
-        end += length >> 1
+        length, behind = read_uvarint(view, at, len(records))
+        end = behind + (length >> 1)
         pieces.append(records[at:end])
         at = end
     return pieces

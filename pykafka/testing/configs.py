@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import IntEnum
 from itertools import dropwhile
 from typing import Final, NamedTuple
 
+from pykafka.admin.configs import AlterOperation, ConfigSource, ConfigSynonym
 from pykafka.exceptions import InvalidConfig, InvalidRequest, UnknownError
 from pykafka.testing.settings import (
     BROKER_SETTINGS,
@@ -32,51 +32,6 @@ LOGGERS: Final = (
 _LEVELS: Final = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
 
 
-class Resource(IntEnum):
-    """The kinds of resources that have a configuration, by the numbers of the protocol."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
-
-class Source(IntEnum):
-    """The sources of values, by the numbers of the protocol."""
-
-    TOPIC = 1
-    BROKER = 2
-    ALL_BROKERS = 3
-    STATIC = 4
-    DEFAULT = 5
-    LOGGER = 6
-    CLIENT_METRICS = 7
-    GROUP = 8
-
-
-class Operation(IntEnum):
-    """The ways to change a value, by the numbers of IncrementalAlterConfigs."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
-
-
-class Synonym(NamedTuple):
-    """A source of a setting's value.
-
-    :param name: of the setting in that source
-    :param value: in that source
-    :param source: broker, topic, default and so on
-    """
-
-    name: str
-    value: str | None
-    source: Source
-
-
 class Entry(NamedTuple):
     """A setting of a resource, as administrators see it.
 
@@ -88,8 +43,8 @@ class Entry(NamedTuple):
 
     setting: Setting
     value: str | None
-    source: Source
-    synonyms: list[Synonym]
+    source: ConfigSource
+    synonyms: list[ConfigSynonym]
 
 
 class Change(NamedTuple):
@@ -136,7 +91,7 @@ class Configs:
         :param static: what that broker was started with
         """
         return [
-            self._entry(setting, own, Source.TOPIC, self._of_brokers(setting.synonyms, broker, static))
+            self._entry(setting, own, ConfigSource.TOPIC, self._of_brokers(setting.synonyms, broker, static))
             for setting in TOPIC_SETTINGS.values()
         ]
 
@@ -150,7 +105,7 @@ class Configs:
         for name in (*self.brokers.get(broker, {}), *self.brokers[ALL_BROKERS]):
             known.setdefault(name, Setting(name, Kind.STRING, None))
         return [
-            self._entry(setting, {}, Source.BROKER, self._of_brokers((setting.name,), broker, static))
+            self._entry(setting, {}, ConfigSource.BROKER, self._of_brokers((setting.name,), broker, static))
             for setting in known.values()
         ]
 
@@ -158,7 +113,7 @@ class Configs:
         """Return what was set for all brokers."""
         own = self.brokers[ALL_BROKERS]
         known = [BROKER_SETTINGS.get(name) or Setting(name, Kind.STRING, None) for name in own]
-        return [self._entry(setting, own, Source.ALL_BROKERS, []) for setting in known]
+        return [self._entry(setting, own, ConfigSource.BROKERS_DEFAULT, []) for setting in known]
 
     def of_group(self, group: str, broker: str, static: Mapping[str, str]) -> list[Entry]:
         """Return all settings of a group.
@@ -170,7 +125,7 @@ class Configs:
         own = self.groups.get(group, {})
         return [
             self._entry(
-                setting, own, Source.GROUP, self._of_brokers(setting.synonyms or (setting.name,), broker, static)
+                setting, own, ConfigSource.GROUP, self._of_brokers(setting.synonyms or (setting.name,), broker, static)
             )
             for setting in GROUP_SETTINGS.values()
         ]
@@ -189,24 +144,26 @@ class Configs:
     def of_client_metrics(self, name: str) -> list[Entry]:
         """Return all settings of a subscription to clients' metrics."""
         own = self.client_metrics.get(name, {})
-        return [self._entry(setting, own, Source.CLIENT_METRICS, []) for setting in CLIENT_METRICS_SETTINGS.values()]
+        return [
+            self._entry(setting, own, ConfigSource.CLIENT_METRICS, []) for setting in CLIENT_METRICS_SETTINGS.values()
+        ]
 
     def of_loggers(self, broker: str) -> list[Entry]:
         """Return the levels of the loggers of a broker."""
         own = self.loggers.get(broker, {})
         names = sorted({*LOGGERS, *own})
         levels = {name: own.get(name, own.get("root", "INFO")) for name in names}
-        return [Entry(Setting(name, Kind.STRING, None), levels[name], Source.LOGGER, []) for name in names]
+        return [Entry(Setting(name, Kind.STRING, None), levels[name], ConfigSource.BROKER_LOGGER, []) for name in names]
 
-    def _of_brokers(self, names: tuple[str, ...], broker: str, static: Mapping[str, str]) -> list[Synonym]:
-        places: tuple[tuple[Source, Mapping[str, str | None]], ...] = (
-            (Source.BROKER, self.brokers.get(broker, {})),
-            (Source.ALL_BROKERS, self.brokers[ALL_BROKERS]),
-            (Source.STATIC, static),
-            (Source.DEFAULT, {name: _default(name) for name in names}),
+    def _of_brokers(self, names: tuple[str, ...], broker: str, static: Mapping[str, str]) -> list[ConfigSynonym]:
+        places: tuple[tuple[ConfigSource, Mapping[str, str | None]], ...] = (
+            (ConfigSource.BROKER, self.brokers.get(broker, {})),
+            (ConfigSource.BROKERS_DEFAULT, self.brokers[ALL_BROKERS]),
+            (ConfigSource.STATIC_BROKER, static),
+            (ConfigSource.DEFAULT, {name: _default(name) for name in names}),
         )
         synonyms = [
-            Synonym(name, values[name], source)
+            ConfigSynonym(name, values[name], source)
             for source, values in places
             for name in names
             if values.get(name) is not None
@@ -214,15 +171,17 @@ class Configs:
         # As brokers do: sources before the first one with the first name are dropped.
         return list(dropwhile(lambda synonym: synonym.name != names[0], synonyms))
 
-    def _entry(self, setting: Setting, own: Mapping[str, str], source: Source, others: list[Synonym]) -> Entry:
+    def _entry(
+        self, setting: Setting, own: Mapping[str, str], source: ConfigSource, others: list[ConfigSynonym]
+    ) -> Entry:
         synonyms = list(others)
         if setting.name in own:
-            synonyms.insert(0, Synonym(setting.name, own[setting.name], source))
+            synonyms.insert(0, ConfigSynonym(setting.name, own[setting.name], source))
         value = synonyms[0].value if synonyms else setting.default
         if setting.is_sensitive:
             value = None
-            synonyms = [synonym._replace(value=None) for synonym in synonyms]
-        return Entry(setting, value, synonyms[0].source if synonyms else Source.DEFAULT, synonyms)
+            synonyms = [ConfigSynonym(synonym.name, None, synonym.source) for synonym in synonyms]
+        return Entry(setting, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT, synonyms)
 
 
 def _default(name: str) -> str | None:
@@ -245,11 +204,11 @@ def changed(present: Mapping[str, str], settings: Mapping[str, Setting], changes
         if change.name in names:
             raise InvalidRequest("Error due to duplicate config keys")
         names.add(change.name)
-        if change.operation == Operation.DELETE:
+        if change.operation == AlterOperation.DELETE:
             values.pop(change.name, None)
         elif change.value is None:
             raise InvalidRequest(f"Null value not supported for : {change.name}")
-        elif change.operation == Operation.SET:
+        elif change.operation == AlterOperation.SET:
             values[change.name] = change.value
         else:
             values[change.name] = _changed_list(values, settings, change, change.value)
@@ -257,15 +216,15 @@ def changed(present: Mapping[str, str], settings: Mapping[str, Setting], changes
 
 
 def _changed_list(values: Mapping[str, str], settings: Mapping[str, Setting], change: Change, value: str) -> str:
-    if change.operation not in (Operation.APPEND, Operation.SUBTRACT):
+    if change.operation not in (AlterOperation.APPEND, AlterOperation.SUBTRACT):
         raise UnknownError
-    operation = Operation(change.operation)
+    operation = AlterOperation(change.operation)
     setting = settings.get(change.name)
     if setting is None or setting.kind != Kind.LIST:
         raise InvalidConfig(f"Can't {operation.name} to key {change.name} because its type is not LIST.")
     words = _words(values.get(change.name, setting.default or ""))
     wanted = _words(value)
-    if operation == Operation.SUBTRACT:
+    if operation == AlterOperation.SUBTRACT:
         return ",".join(word for word in words if word not in wanted)
     return ",".join([*words, *(word for word in wanted if word not in words)])
 
@@ -302,11 +261,11 @@ def check_level(name: str, change: Change) -> None:
     :raises InvalidConfig: there is no such level
     :raises InvalidRequest: it cannot be done
     """
-    if change.operation not in (Operation.SET, Operation.DELETE):
+    if change.operation not in (AlterOperation.SET, AlterOperation.DELETE):
         raise InvalidRequest(f"broker {name} can set and delete levels, not add to them")
-    if change.operation == Operation.DELETE and change.name == "root":
+    if change.operation == AlterOperation.DELETE and change.name == "root":
         raise InvalidRequest("Removing the log level of the root logger is not allowed")
-    if change.operation == Operation.SET and change.value not in _LEVELS:
+    if change.operation == AlterOperation.SET and change.value not in _LEVELS:
         raise InvalidConfig(
             f"Cannot set the log level of {change.name} to {change.value} as it is not a supported log level. "
             f"Valid log levels are {', '.join(_LEVELS)}"

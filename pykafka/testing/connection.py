@@ -137,7 +137,7 @@ class Connection:
         if call.throttle_ms:
             self._send_throttled(call, found, header.correlation_id, response)
         else:
-            self._send(call, encode(found, version, header.correlation_id, response))
+            self._send(call, self._encoded(call, found, header.correlation_id, response))
 
     def _outcome(self, call: Call, found: Api) -> Response | None:
         """Answer a request; what fails here is reported, and is the broker's unknown error to the client."""
@@ -182,13 +182,23 @@ class Connection:
         """Send an answer, and read nothing for a time; versions before KIP-219 expect the answer after that time."""
         if any(field.name == "throttle_time_ms" for field in response.fields):
             response.throttle_time_ms = call.throttle_ms  # type: ignore[attr-defined]  # looked up just now
-        pieces = encode(found, call.version, correlation_id, response)
+        pieces = self._encoded(call, found, correlation_id, response)
         if call.version in response.early_versions:
             self._send(call, pieces)
             self._sit_out(call.throttle_ms)
         else:
             self._sit_out(call.throttle_ms)
             self._send(call, pieces)
+
+    def _encoded(self, call: Call, found: Api, correlation_id: int, response: Response) -> list[bytes | memoryview]:
+        """Return the frame of an answer; one that cannot be written is reported, and is an unknown error to the client."""
+        try:
+            return encode(found, call.version, correlation_id, response)
+        except KafkaException as error:
+            with self.state.lock:
+                self.faults.unwritable(call, error)
+            refused = refusal(call.request, call.version, UnknownError.ERROR_CODE)
+            return encode(found, call.version, correlation_id, refused)
 
     def _sit_out(self, milliseconds: int) -> None:
         """Wait for a time of the cluster's clock (ms), or until the connection ends."""

@@ -11,7 +11,7 @@ import pykafka.testing.apis  # noqa: F401  (registers them)
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.base import Handler, Worker, process_number
 from pykafka.testing.acls import Authorizer
-from pykafka.testing.behaviour import admin_path, data_path, group_path, transaction_path
+from pykafka.testing.behaviour import AdminPath, DataPath, GroupPath, TransactionPath
 from pykafka.testing.broker import Broker
 from pykafka.testing.call import APIS, spoken
 from pykafka.testing.faultcontrols import FaultControls
@@ -104,10 +104,10 @@ class FakeCluster(FaultControls, SecurityControls):
         # Brokers have the APIs of telemetry if a plugin takes the metrics; `set_versions` adds them.
         telemetry = {api_key("GetTelemetrySubscriptions"), api_key("PushTelemetry")}
         state.versions = {key: span for key, span in spoken(state.release.versions).items() if key not in telemetry}
-        state.data_path = data_path(state.release.numbers)
-        state.admin_path = admin_path(state.release.numbers)
-        state.transactions.path = transaction_path(state.release.numbers)
-        state.groups.settings.path = path = group_path(state.release.numbers)
+        state.data_path = DataPath(state.release.numbers)
+        state.admin_path = AdminPath(state.release.numbers)
+        state.transactions.path = TransactionPath(state.release.numbers)
+        state.groups.settings.path = path = GroupPath(state.release.numbers)
         if not path.next_generation:
             state.features.levels["group.version"] = 0
 
@@ -240,6 +240,16 @@ class FakeCluster(FaultControls, SecurityControls):
             found.log.delete_before(offset)
             state.waiters.wake(found)
 
+    def compact(self, topic: str, partition: int, *, tombstones: bool = True) -> None:
+        """Remove the records of a partition that have a later one of the same key, as log cleaners do: offsets get gaps.
+
+        :param tombstones: whether records without a value stay, as they do for delete.retention.ms
+        """
+        with self._locked() as state:
+            found = self._partition(topic, partition)
+            found.log.compact(tombstones=tombstones)
+            state.waiters.wake(found)
+
     def lag(self, topic: str, partition: int, broker: int, *, in_sync: bool = False) -> None:
         """Hold a follower back, so that it copies nothing until `catch_up`.
 
@@ -316,12 +326,12 @@ class FakeCluster(FaultControls, SecurityControls):
         Hooks stay, and so do versions and the clock. Records that are lost do not come back.
         """
         self.clear_faults()
-        self.release_markers()
         for broker in self.broker_ids:
             self.latency(broker, 0)
             self.rejoin(broker)
             self.resume(broker)
             self.start(broker)
+        self.release_markers()
         with self._locked() as state, state.moving_coordinators():
             state.coordinators.clear()
             state.replicas.heal()

@@ -67,15 +67,16 @@ class FaultControls(Controls):
     ) -> Fault:
         if times < 1:
             raise ValueError(f"times is {times}: at least one request")
-        fault: Fault = self._made(kind, api, broker, when, times, **more)
+        fault: Fault = self._set_up(kind, api, broker, when, times, **more)
+        return fault
+
+    def _set_up(self, kind: Any, api: ApiName, broker: int | None, *arguments: Any, **more: Any) -> Any:
+        if broker is not None:
+            self._broker(broker)
+        fault = kind(self._state, api_key(api), broker, *arguments, **more)
         with self._locked():
             self._faults.add(fault)
         return fault
-
-    def _made(self, kind: Any, api: ApiName, broker: int | None, *arguments: Any, **more: Any) -> Any:
-        if broker is not None:
-            self._broker(broker)
-        return kind(self._state, api_key(api), broker, *arguments, **more)
 
     def hold(self, api: ApiName, broker: int | None = None, when: When | None = None) -> Hold:
         """Hold the answers of an API back until `release` of what this returns; the requests are carried out before.
@@ -84,9 +85,7 @@ class FaultControls(Controls):
             producer.produce("orders", b"one")
             held.await_met()
         """
-        fault: Hold = self._made(Hold, api, broker, when)
-        with self._locked():
-            self._faults.add(fault)
+        fault: Hold = self._set_up(Hold, api, broker, when)
         return fault
 
     def throttle(self, api: ApiName, milliseconds: int, broker: int | None = None, times: int | None = None) -> Fault:
@@ -97,9 +96,7 @@ class FaultControls(Controls):
         """
         if milliseconds < 1:
             raise ValueError(f"milliseconds is {milliseconds}: at least 1")
-        fault: Fault = self._made(Throttle, api, broker, None, times, milliseconds=milliseconds)
-        with self._locked():
-            self._faults.add(fault)
+        fault: Fault = self._set_up(Throttle, api, broker, None, times, milliseconds=milliseconds)
         return fault
 
     def latency(self, broker: int, milliseconds: int) -> None:

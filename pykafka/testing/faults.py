@@ -286,7 +286,7 @@ class Faults:
         self.on_answer: list[OnAnswer] = []
         #: What changes answers for the cluster itself, such as the metadata of a broker that is cut off; in this order.
         self.overlays: list[Callable[[Call, Response], None]] = []
-        #: The first error of a test's function, and where it came.
+        #: The first error of a test's function or of a broker itself, and what to do about it.
         self.first_error: tuple[str, BaseException] | None = None
         #: The requests since tracking began; None: they are not tracked.
         self.received: list[Received] | None = None
@@ -300,7 +300,18 @@ class Faults:
         """Report an error of a test's function, or of the broker itself; `raise_first` raises the first one."""
         where = f"broker {call.node.node_id} answered {api_name(call.request.api_key)}"
         self._state.handler.report(f"a function that was called when fake {where}", error)
-        self.first_error = self.first_error or (where, error)
+        text = f"{error!r} was raised when {where}, so the client got UNKNOWN_SERVER_ERROR: correct the function"
+        self.first_error = self.first_error or (text, error)
+
+    def unwritable(self, call: Call, error: BaseException) -> None:
+        """Report an answer that the version of its request cannot express; `raise_first` raises the first one."""
+        where = f"fake broker {call.node.node_id} to {api_name(call.request.api_key)} version {call.version}"
+        self._state.handler.report(f"the answer of {where}", error)
+        text = (
+            f"the answer of {where} cannot be written, so the client got UNKNOWN_SERVER_ERROR: {error}. Correct the hook "
+            "that made the answer; if none did, this is a defect of the fake cluster: report it"
+        )
+        self.first_error = self.first_error or (text, error)
 
     def raise_first(self) -> None:
         """Raise the first error that was reported, if there is one.
@@ -308,8 +319,7 @@ class Faults:
         :raises FakeClusterError: its cause is that error
         """
         if self.first_error is not None:
-            where, error = self.first_error
-            text = f"{error!r} was raised when {where}, so the client got UNKNOWN_SERVER_ERROR: correct the function"
+            text, error = self.first_error
             raise FakeClusterError(text) from error
 
     def around(self, call: Call, api: Api) -> Response | None:

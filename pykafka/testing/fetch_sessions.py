@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -21,6 +22,7 @@ _INITIAL, _FINAL = 0, -1
 _LAST_EPOCH = 2**31 - 1
 
 
+@dataclass(eq=False, slots=True)
 class Wanted:
     """A partition that a reader asks for.
 
@@ -29,15 +31,12 @@ class Wanted:
     :param asked: offset, sizes, epochs
     """
 
-    __slots__ = ("asked", "high_watermark", "log_start", "name", "topic_id")
-
-    def __init__(self, name: str, topic_id: UUID, asked: Any) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.asked = asked
-        #: What the reader was told last.
-        self.high_watermark = -1
-        self.log_start = -1
+    name: str
+    topic_id: UUID
+    asked: Any
+    #: What the reader was told last.
+    high_watermark: int = -1
+    log_start: int = -1
 
     @property
     def topic(self) -> str | UUID:
@@ -91,6 +90,7 @@ class FetchSession:
                 self.wanted.pop((forgotten.topic or forgotten.topic_id, index), None)
 
 
+@dataclass(eq=False, slots=True)
 class FetchContext:
     """How one request is answered.
 
@@ -100,15 +100,10 @@ class FetchContext:
     :param error: that of the whole answer
     """
 
-    __slots__ = ("error", "session", "session_id", "wanted")
-
-    def __init__(
-        self, wanted: list[Wanted], session_id: int = 0, session: FetchSession | None = None, error: int = 0
-    ) -> None:
-        self.wanted = wanted
-        self.session_id = session_id
-        self.session = session
-        self.error = error
+    wanted: list[Wanted]
+    session_id: int = 0
+    session: FetchSession | None = None
+    error: int = 0
 
     def to_send(
         self, answers: list[FetchResponse.Topic.Partition]

@@ -302,23 +302,6 @@ class PartitionLog:
         self._store(batches)
         self.end = end
 
-    def retain(self, now_ms: int, retention_ms: int = -1, retention_bytes: int = -1) -> int:
-        """Delete the oldest batches that are too old or too much, as retention does, and return the new start.
-
-        :param now_ms: the time (ms)
-        :param retention_ms: the age of the newest record of a batch that goes (ms); -1: no age
-        :param retention_bytes: how much stays at least (bytes), if there is more; -1: all
-        """
-        left, start = self.size, self.start
-        for batch in self.batches:
-            is_old = 0 <= retention_ms < now_ms - batch.max_timestamp
-            if not is_old and not 0 <= retention_bytes <= left - len(batch.data):
-                break
-            left -= len(batch.data)
-            start = batch.next_offset
-        self.delete_before(start)
-        return self.start
-
     def expire(self, now_ms: int, retention_ms: int) -> bool:
         """Delete all if the newest record is too old, as brokers do with a segment: a log is one; return whether it was.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.exceptions import UnknownTopicOrPartition
@@ -15,19 +16,13 @@ if TYPE_CHECKING:
 _Listed = wire.MetadataResponse.Topic
 
 
-class _Leadership(NamedTuple):
-    leader: int
-    epoch: int
-    replicas: list[int]
-    isr: list[int]
-
-
 class _View(NamedTuple):
     """The cluster as a broker knew it when it was cut off."""
 
-    brokers: list[tuple[int, str, int, str | None]]
+    brokers: list[wire.MetadataResponse.Broker]
     controller_id: int
-    partitions: dict[tuple[str, int], _Leadership]
+    # Leader, epoch, replicas, and replicas in sync.
+    partitions: dict[tuple[str, int], tuple[int, int, list[int], list[int]]]
 
 
 class Outdated:
@@ -43,14 +38,12 @@ class Outdated:
     def freeze(self, node_id: int) -> None:
         """Keep the metadata of a broker as it is now."""
         state = self._state
-        brokers = [(node.node_id, node.host, node.port, node.rack) for node in state.nodes.values() if node.is_up]
         partitions = {
-            (topic.name, partition.index): _Leadership(
-                partition.leader, partition.leader_epoch, list(partition.replicas), list(partition.isr)
-            )
+            (topic.name, one.index): (one.leader, one.leader_epoch, list(one.replicas), list(one.isr))
             for topic in state.topics.values()
-            for partition in topic.partitions
+            for one in topic.partitions
         }
+        brokers = state.endpoints(wire.MetadataResponse.Broker)
         self._views[node_id] = _View(brokers, state.controller_id, partitions)
 
     def thaw(self, node_id: int) -> None:
@@ -63,10 +56,7 @@ class Outdated:
         if view is None or not isinstance(response, wire.MetadataResponse):
             return
         response.controller_id = view.controller_id
-        response.brokers = [
-            wire.MetadataResponse.Broker(node_id=number, host=host, port=port, rack=rack)
-            for number, host, port, rack in view.brokers
-        ]
+        response.brokers = [copy(broker) for broker in view.brokers]  # a hook may change them
         for topic in response.topics:
             self._age(topic, view)
 
@@ -80,6 +70,5 @@ class Outdated:
             topic.error_code = UnknownTopicOrPartition.ERROR_CODE
         for partition, found in known:
             partition.error_code = 0
-            partition.leader_id, partition.leader_epoch = found.leader, found.epoch
-            partition.replica_nodes, partition.isr_nodes = found.replicas, found.isr
+            partition.leader_id, partition.leader_epoch, partition.replica_nodes, partition.isr_nodes = found
         topic.partitions = [partition for partition, _ in known]

@@ -30,21 +30,6 @@ class SequencedBatch(NamedTuple):
     time_ms: int
 
 
-class SequenceError(Exception):
-    """A batch that its producer should not have sent.
-
-    :param code: Kafka's error code
-    :param message: the text for the client
-    """
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(code, message)
-        self.code = code
-
-    def __str__(self) -> str:
-        return str(self.args[1])
-
-
 class ProducerState:
     """The state of one producer id in a log.
 
@@ -92,38 +77,32 @@ class ProducerStates:
 
         :param raw: the batch
         :param refuses_unknown: whether a producer that the log does not know has to begin at 0, as until Kafka 2.4
-        :raises SequenceError: it must not be written
+        :raises ProtocolClientError: it must not be written
         """
         state = self.by_id.get(raw.producer_id)
         first = raw.base_sequence
         who = f"producer {raw.producer_id} with epoch {raw.producer_epoch}"
         if state is None:
             if refuses_unknown and first != 0:
-                raise SequenceError(
-                    UnknownProducerId.ERROR_CODE, f"{who} is not known here, and begins at sequence number {first}"
-                )
+                raise UnknownProducerId(f"{who} is not known here, and begins at sequence number {first}")
             return
         if raw.producer_epoch < state.epoch:
-            raise SequenceError(
-                InvalidProducerEpoch.ERROR_CODE, f"{who} was replaced by a producer with epoch {state.epoch}"
-            )
+            raise InvalidProducerEpoch(f"{who} was replaced by a producer with epoch {state.epoch}")
         expected = 0
         if raw.producer_epoch == state.epoch and state.last_sequence < _LAST_SEQUENCE:
             expected = state.last_sequence + 1
         if first != expected:
-            raise SequenceError(
-                OutOfOrderSequenceNumber.ERROR_CODE, f"{who} sent sequence number {first}; the next one is {expected}"
-            )
+            raise OutOfOrderSequenceNumber(f"{who} sent sequence number {first}; the next one is {expected}")
 
     def check_start(self, raw: RawBatch) -> None:
         """Check that a producer that the log does not know begins at 0, as in transactions of version 2 (KIP-890).
 
-        :raises SequenceError: it begins later
+        :raises OutOfOrderSequenceNumber: it begins later
         """
         if raw.producer_id not in self.by_id and raw.base_sequence != 0:
-            raise SequenceError(
-                OutOfOrderSequenceNumber.ERROR_CODE,
-                f"producer {raw.producer_id} is not known here, and begins at sequence number {raw.base_sequence}",
+            who = f"producer {raw.producer_id}"
+            raise OutOfOrderSequenceNumber(
+                f"{who} is not known here, and begins at sequence number {raw.base_sequence}"
             )
 
     def add(self, raw: RawBatch, offset: int, now_ms: int) -> None:
@@ -157,11 +136,6 @@ class ProducerStates:
             state.epoch = epoch
             state.batches.clear()
         return state
-
-    def expire(self, before_ms: int) -> None:
-        """Forget the producers that have not written since a time (ms)."""
-        for producer_id in [number for number, state in self.by_id.items() if state.last_ms < before_ms]:
-            del self.by_id[producer_id]
 
 
 def _last_of(raw: RawBatch) -> int:

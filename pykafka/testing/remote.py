@@ -5,7 +5,6 @@ They are made from the signatures: a new method of `FakeCluster` is a control, i
 
 from __future__ import annotations
 
-import base64
 import inspect
 import itertools
 import re
@@ -17,6 +16,7 @@ from pykafka.protocol.message import Message
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.faults import FakeClusterError, Fault, Hold, Received
 from pykafka.testing.names import api_key, api_keys, api_name, error_code
+from pykafka.utils.json_contents import json_contents
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
@@ -213,7 +213,10 @@ class Remote:
             return {"id": self._number(value), "kind": type(value).__name__.lower(), **named}
         if isinstance(value, Received):
             return {**value._asdict(), "api": value.api}
-        return _record(value) if isinstance(value, Message) else value
+        if isinstance(value, Message):
+            place = {"partition": value.partition_id, "offset": value.offset, "timestamp_ms": value.timestamp}
+            return {**place, **json_contents(value.partition_key, value.value, value.headers)}
+        return value
 
     def _number(self, fault: Fault) -> int:
         with self._lock:
@@ -225,17 +228,3 @@ class Remote:
             if len(self._faults) > FAULTS_MAX:
                 del self._faults[next(iter(self._faults))]
             return number
-
-
-def _record(record: Message) -> dict[str, Any]:
-    place = {"partition": record.partition_id, "offset": record.offset, "timestamp_ms": record.timestamp}
-    headers = [{"name": name, **_content("value", value)} for name, value in record.headers or ()]
-    return {**place, **_content("key", record.partition_key), **_content("value", record.value), "headers": headers}
-
-
-def _content(name: str, content: bytes | None) -> dict[str, str | None]:
-    """Return bytes as text, or under another name in base64 if they are not UTF-8, as `kafka-tools consume` does."""
-    try:
-        return {name: None if content is None else content.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(content or b"").decode()}

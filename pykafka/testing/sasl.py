@@ -8,7 +8,7 @@ import hmac
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pykafka.exceptions import KafkaException
 from pykafka.security.scram import ALGORITHMS, ITERATIONS_MIN, Scram, fields_of
@@ -24,7 +24,7 @@ class LoginRefusedError(Exception):
     """Raised when credentials are wrong; its text is what brokers answer."""
 
 
-class ScramCredential:
+class ScramCredential(NamedTuple):
     """A password as brokers keep it.
 
     :param salt: of the salted password
@@ -32,10 +32,9 @@ class ScramCredential:
     :param salted: returns it: making it takes milliseconds, so that is done for users who log in
     """
 
-    def __init__(self, salt: bytes, iterations: int, salted: Callable[[], bytes]) -> None:
-        self.salt = salt
-        self.iterations = iterations
-        self.salted = salted
+    salt: bytes
+    iterations: int
+    salted: Callable[[], bytes]
 
 
 class Sasl:

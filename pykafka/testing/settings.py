@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
-
-_LONG_MAX: Final = 2**63 - 1
-_INT_MAX: Final = 2**31 - 1
 
 
 class Kind(IntEnum):
@@ -26,43 +23,6 @@ class Kind(IntEnum):
 
 _BITS: Final = {Kind.SHORT: 15, Kind.INT: 31, Kind.LONG: 63}
 
-#: Returns what is wrong with a value, in Kafka's words; None: nothing is.
-Check = Callable[[str], str | None]
-
-
-def _anything(value: str) -> str | None:
-    return None
-
-
-def at_least(lowest: float) -> Check:
-    """Return a check that refuses smaller numbers."""
-
-    def check(value: str) -> str | None:
-        return None if float(value) >= lowest else f"Value must be at least {lowest}"
-
-    return check
-
-
-def between(lowest: float, highest: float) -> Check:
-    """Return a check that refuses smaller and larger numbers."""
-
-    def check(value: str) -> str | None:
-        if float(value) < lowest:
-            return f"Value must be at least {lowest}"
-        return None if float(value) <= highest else f"Value must be no more than {highest}"
-
-    return check
-
-
-def one_of(*choices: str) -> Check:
-    """Return a check that refuses other words, in lists too."""
-
-    def check(value: str) -> str | None:
-        known = all(word.strip() in choices for word in value.split(",") if word.strip())
-        return None if known else f"String must be one of: {', '.join(choices)}"
-
-    return check
-
 
 class Setting(NamedTuple):
     """One setting.
@@ -70,7 +30,7 @@ class Setting(NamedTuple):
     :param name: the name
     :param kind: its type
     :param default: its value if no broker's or administrator's says otherwise; None: it is not set
-    :param check: refuses values
+    :param allowed: "0..9" and "0.." for numbers, "compact|delete" for words, of lists too; "*" is any value
     :param synonyms: the brokers' settings that give its default, the first one that is set
     :param is_read_only: whether brokers read it at their start alone
     """
@@ -78,7 +38,7 @@ class Setting(NamedTuple):
     name: str
     kind: Kind
     default: str | None
-    check: Check = _anything
+    allowed: str = "*"
     synonyms: tuple[str, ...] = ()
     is_read_only: bool = False
 
@@ -89,7 +49,7 @@ class Setting(NamedTuple):
 
     def problem(self, value: str) -> str | None:
         """Return what is wrong with a value, in Kafka's words; None: nothing is."""
-        problem = self._parsed(value) or self.check(value)
+        problem = self._parsed(value) or self._refused(value)
         separator = ": " if problem else ""
         return f"Invalid value {value} for configuration {self.name}{separator}{problem}" if problem else None
 
@@ -105,251 +65,185 @@ class Setting(NamedTuple):
             return f"Not a number of type {self.kind.name}"
         return None
 
-
-def _table(settings: Iterable[Setting]) -> dict[str, Setting]:
-    return {setting.name: setting for setting in settings}
-
-
-_RETENTION: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
-_COMPRESSIONS: Final = one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
-_TIMESTAMPS: Final = one_of("CreateTime", "LogAppendTime")
-_POLICIES: Final = one_of("compact", "delete")
-
-TOPIC_SETTINGS: Final = _table(
-    (
-        Setting("cleanup.policy", Kind.LIST, "delete", _POLICIES, ("log.cleanup.policy",)),
-        Setting("compression.gzip.level", Kind.INT, "-1", between(-1, 9), ("compression.gzip.level",)),
-        Setting("compression.lz4.level", Kind.INT, "9", between(1, 17), ("compression.lz4.level",)),
-        Setting("compression.type", Kind.STRING, "producer", _COMPRESSIONS, ("compression.type",)),
-        Setting("compression.zstd.level", Kind.INT, "3", between(-131072, 22), ("compression.zstd.level",)),
-        Setting("delete.retention.ms", Kind.LONG, "86400000", at_least(0), ("log.cleaner.delete.retention.ms",)),
-        Setting("errors.deadletterqueue.group.enable", Kind.BOOLEAN, "false"),
-        Setting("file.delete.delay.ms", Kind.LONG, "60000", at_least(0), ("log.segment.delete.delay.ms",)),
-        Setting("flush.messages", Kind.LONG, str(_LONG_MAX), at_least(1), ("log.flush.interval.messages",)),
-        Setting("flush.ms", Kind.LONG, str(_LONG_MAX), at_least(0), ("log.flush.interval.ms",)),
-        Setting("follower.replication.throttled.replicas", Kind.LIST, ""),
-        Setting("index.interval.bytes", Kind.INT, "4096", at_least(0), ("log.index.interval.bytes",)),
-        Setting("leader.replication.throttled.replicas", Kind.LIST, ""),
-        Setting("local.retention.bytes", Kind.LONG, "-2", at_least(-2), ("log.local.retention.bytes",)),
-        Setting("local.retention.ms", Kind.LONG, "-2", at_least(-2), ("log.local.retention.ms",)),
-        Setting(
-            "max.compaction.lag.ms", Kind.LONG, str(_LONG_MAX), at_least(1), ("log.cleaner.max.compaction.lag.ms",)
-        ),
-        Setting(
-            "max.decompressed.message.bytes", Kind.INT, "2147483639", at_least(0), ("max.decompressed.message.bytes",)
-        ),
-        Setting("max.message.bytes", Kind.INT, "1048588", at_least(0), ("message.max.bytes",)),
-        Setting(
-            "message.timestamp.after.max.ms", Kind.LONG, "3600000", at_least(0), ("log.message.timestamp.after.max.ms",)
-        ),
-        Setting(
-            "message.timestamp.before.max.ms",
-            Kind.LONG,
-            str(_LONG_MAX),
-            at_least(0),
-            ("log.message.timestamp.before.max.ms",),
-        ),
-        Setting("message.timestamp.type", Kind.STRING, "CreateTime", _TIMESTAMPS, ("log.message.timestamp.type",)),
-        Setting("min.cleanable.dirty.ratio", Kind.DOUBLE, "0.5", between(0, 1), ("log.cleaner.min.cleanable.ratio",)),
-        Setting("min.compaction.lag.ms", Kind.LONG, "0", at_least(0), ("log.cleaner.min.compaction.lag.ms",)),
-        Setting("min.insync.replicas", Kind.INT, "1", at_least(1), ("min.insync.replicas",)),
-        Setting("preallocate", Kind.BOOLEAN, "false", _anything, ("log.preallocate",)),
-        Setting("remote.copy.lag.bytes", Kind.LONG, "-1", at_least(-1), ("log.remote.copy.lag.bytes",)),
-        Setting("remote.copy.lag.ms", Kind.LONG, "0", at_least(-1), ("log.remote.copy.lag.ms",)),
-        Setting("remote.log.copy.disable", Kind.BOOLEAN, "false"),
-        Setting("remote.log.delete.on.disable", Kind.BOOLEAN, "false"),
-        Setting("remote.storage.enable", Kind.BOOLEAN, "false"),
-        Setting("retention.bytes", Kind.LONG, "-1", _anything, ("log.retention.bytes",)),
-        Setting("retention.ms", Kind.LONG, "604800000", at_least(-1), _RETENTION),
-        Setting("segment.bytes", Kind.INT, "1073741824", at_least(1048576), ("log.segment.bytes",)),
-        Setting("segment.index.bytes", Kind.INT, "10485760", at_least(4), ("log.index.size.max.bytes",)),
-        Setting("segment.jitter.ms", Kind.LONG, "0", at_least(0), ("log.roll.jitter.ms", "log.roll.jitter.hours")),
-        Setting("segment.ms", Kind.LONG, "604800000", at_least(1), ("log.roll.ms", "log.roll.hours")),
-        Setting(
-            "unclean.leader.election.enable", Kind.BOOLEAN, "false", _anything, ("unclean.leader.election.enable",)
-        ),
-    )
-)
+    def _refused(self, value: str) -> str | None:
+        lowest, dots, highest = self.allowed.partition("..")
+        if not dots:
+            choices = self.allowed.split("|")
+            known = self.allowed == "*" or all(word.strip() in choices for word in value.split(",") if word.strip())
+            return None if known else f"String must be one of: {', '.join(choices)}"
+        if float(value) < int(lowest):
+            return f"Value must be at least {lowest}"
+        return f"Value must be no more than {highest}" if highest and float(value) > int(highest) else None
 
 
-def _of_topics() -> Iterable[Setting]:
+def _table(text: str, *, is_read_only: bool = False) -> dict[str, Setting]:
+    """Return settings by name.
+
+    :param text: a line for each: name, type, default ("null": it is not set), what is allowed, synonyms
+    :param is_read_only: whether brokers read them at their start alone
+    """
+    found = {}
+    for line in text.strip().splitlines():
+        name, kind, default, *more = line.split()
+        value = {"null": None, '""': ""}.get(default, default)
+        found[name] = Setting(name, Kind[kind], value, more[0] if more else "*", tuple(more[1:]), is_read_only)
+    return found
+
+
+TOPIC_SETTINGS: Final = _table("""
+    cleanup.policy                          LIST    delete compact|delete log.cleanup.policy
+    compression.gzip.level                  INT     -1 -1..9 compression.gzip.level
+    compression.lz4.level                   INT     9 1..17 compression.lz4.level
+    compression.type                        STRING  producer uncompressed|zstd|lz4|snappy|gzip|producer compression.type
+    compression.zstd.level                  INT     3 -131072..22 compression.zstd.level
+    delete.retention.ms                     LONG    86400000 0.. log.cleaner.delete.retention.ms
+    errors.deadletterqueue.group.enable     BOOLEAN false *
+    file.delete.delay.ms                    LONG    60000 0.. log.segment.delete.delay.ms
+    flush.messages                          LONG    9223372036854775807 1.. log.flush.interval.messages
+    flush.ms                                LONG    9223372036854775807 0.. log.flush.interval.ms
+    follower.replication.throttled.replicas LIST    "" *
+    index.interval.bytes                    INT     4096 0.. log.index.interval.bytes
+    leader.replication.throttled.replicas   LIST    "" *
+    local.retention.bytes                   LONG    -2 -2.. log.local.retention.bytes
+    local.retention.ms                      LONG    -2 -2.. log.local.retention.ms
+    max.compaction.lag.ms                   LONG    9223372036854775807 1.. log.cleaner.max.compaction.lag.ms
+    max.decompressed.message.bytes          INT     2147483639 0.. max.decompressed.message.bytes
+    max.message.bytes                       INT     1048588 0.. message.max.bytes
+    message.timestamp.after.max.ms          LONG    3600000 0.. log.message.timestamp.after.max.ms
+    message.timestamp.before.max.ms         LONG    9223372036854775807 0.. log.message.timestamp.before.max.ms
+    message.timestamp.type                  STRING  CreateTime CreateTime|LogAppendTime log.message.timestamp.type
+    min.cleanable.dirty.ratio               DOUBLE  0.5 0..1 log.cleaner.min.cleanable.ratio
+    min.compaction.lag.ms                   LONG    0 0.. log.cleaner.min.compaction.lag.ms
+    min.insync.replicas                     INT     1 1.. min.insync.replicas
+    preallocate                             BOOLEAN false * log.preallocate
+    remote.copy.lag.bytes                   LONG    -1 -1.. log.remote.copy.lag.bytes
+    remote.copy.lag.ms                      LONG    0 -1.. log.remote.copy.lag.ms
+    remote.log.copy.disable                 BOOLEAN false *
+    remote.log.delete.on.disable            BOOLEAN false *
+    remote.storage.enable                   BOOLEAN false *
+    retention.bytes                         LONG    -1 * log.retention.bytes
+    retention.ms                            LONG    604800000 -1.. log.retention.ms log.retention.minutes log.retention.hours
+    segment.bytes                           INT     1073741824 1048576.. log.segment.bytes
+    segment.index.bytes                     INT     10485760 4.. log.index.size.max.bytes
+    segment.jitter.ms                       LONG    0 0.. log.roll.jitter.ms log.roll.jitter.hours
+    segment.ms                              LONG    604800000 1.. log.roll.ms log.roll.hours
+    unclean.leader.election.enable          BOOLEAN false * unclean.leader.election.enable
+""")
+
+
+def _of_topics() -> Iterator[Setting]:
     # The brokers' settings that give topics their defaults have types, checks and defaults of these.
     for setting in TOPIC_SETTINGS.values():
         if len(setting.synonyms) == 1:
             yield setting._replace(name=setting.synonyms[0], synonyms=())
 
 
-def _read_only(kind: Kind, **defaults: str | None) -> Iterable[Setting]:
-    for name, default in defaults.items():
-        yield Setting(name.replace("_", "."), kind, default, is_read_only=True)
-
-
-def _changeable(kind: Kind, **defaults: str | None) -> Iterable[Setting]:
-    for name, default in defaults.items():
-        yield Setting(name.replace("_", "."), kind, default)
-
-
-BROKER_SETTINGS: Final = _table(
-    (
-        *_of_topics(),
-        *_read_only(
-            Kind.BOOLEAN,
-            auto_create_topics_enable="true",
-            auto_leader_rebalance_enable="true",
-            controlled_shutdown_enable="true",
-            delete_topic_enable="true",
-            log_cleaner_enable="true",
-            transaction_two_phase_commit_enable="false",
-        ),
-        *_read_only(
-            Kind.STRING,
-            authorizer_class_name="",
-            broker_rack=None,
-            inter_broker_listener_name="PLAINTEXT",
-            security_inter_broker_protocol="PLAINTEXT",
-        ),
-        *_read_only(
-            Kind.INT,
-            broker_id="-1",
-            fetch_max_bytes="57671680",
-            group_consumer_heartbeat_interval_ms="5000",
-            group_consumer_max_heartbeat_interval_ms="15000",
-            group_consumer_max_session_timeout_ms="60000",
-            group_consumer_max_size=str(_INT_MAX),
-            group_consumer_min_heartbeat_interval_ms="5000",
-            group_consumer_min_session_timeout_ms="45000",
-            group_consumer_session_timeout_ms="45000",
-            group_initial_rebalance_delay_ms="3000",
-            group_max_session_timeout_ms="1800000",
-            group_max_size=str(_INT_MAX),
-            group_min_session_timeout_ms="6000",
-            group_share_delivery_count_limit="5",
-            group_share_heartbeat_interval_ms="5000",
-            group_share_max_size="200",
-            group_share_partition_max_record_locks="2000",
-            group_share_record_lock_duration_ms="30000",
-            group_share_session_timeout_ms="45000",
-            log_retention_hours="168",
-            log_retention_minutes=None,
-            log_roll_hours="168",
-            log_roll_jitter_hours="0",
-            max_incremental_fetch_session_cache_slots="1000",
-            node_id=None,
-            num_partitions="1",
-            offset_metadata_max_bytes="4096",
-            offsets_retention_minutes="10080",
-            offsets_topic_num_partitions="50",
-            queued_max_requests="500",
-            replica_fetch_max_bytes="1048576",
-            request_timeout_ms="30000",
-            socket_request_max_bytes="104857600",
-            transaction_max_timeout_ms="900000",
-            transaction_state_log_min_isr="2",
-            transaction_state_log_num_partitions="50",
-            transactional_id_expiration_ms="604800000",
-        ),
-        *_read_only(
-            Kind.SHORT,
-            default_replication_factor="1",
-            offsets_topic_replication_factor="3",
-            transaction_state_log_replication_factor="3",
-        ),
-        *_read_only(
-            Kind.LONG,
-            connections_max_idle_ms="600000",
-            connections_max_reauth_ms="0",
-            log_retention_check_interval_ms="300000",
-            offsets_retention_check_interval_ms="600000",
-            replica_lag_time_max_ms="30000",
-        ),
-        *_read_only(
-            Kind.LIST,
-            advertised_listeners=None,
-            group_consumer_assignors="uniform,range",
-            group_coordinator_rebalance_protocols="classic,consumer,streams",
-            log_dir="/tmp/kafka-logs",
-            log_dirs=None,
-            process_roles="",
-        ),
-        *_changeable(
-            Kind.INT,
-            background_threads="10",
-            log_cleaner_threads="1",
-            max_connections=str(_INT_MAX),
-            max_connections_per_ip=str(_INT_MAX),
-            num_io_threads="8",
-            num_network_threads="3",
-            num_recovery_threads_per_data_dir="2",
-            num_replica_fetchers="1",
-            producer_id_expiration_ms="86400000",
-        ),
-        *_changeable(
-            Kind.LONG, log_retention_ms=None, log_roll_jitter_ms=None, log_roll_ms=None, log_flush_interval_ms=None
-        ),
-        *_changeable(Kind.BOOLEAN, transaction_partition_verification_enable="true"),
-        *_changeable(Kind.LIST, listeners="PLAINTEXT://:9092", sasl_enabled_mechanisms="GSSAPI"),
-        *_changeable(Kind.STRING, ssl_client_auth="none", ssl_keystore_location=None, ssl_truststore_location=None),
-        *_changeable(
-            Kind.PASSWORD,
-            sasl_jaas_config=None,
-            ssl_key_password=None,
-            ssl_keystore_password=None,
-            ssl_truststore_password=None,
-        ),
-    )
+_FIXED: Final = _table(
+    """
+    auto.create.topics.enable                 BOOLEAN true
+    auto.leader.rebalance.enable              BOOLEAN true
+    controlled.shutdown.enable                BOOLEAN true
+    delete.topic.enable                       BOOLEAN true
+    log.cleaner.enable                        BOOLEAN true
+    transaction.two.phase.commit.enable       BOOLEAN false
+    authorizer.class.name                     STRING  ""
+    broker.rack                               STRING  null
+    inter.broker.listener.name                STRING  PLAINTEXT
+    security.inter.broker.protocol            STRING  PLAINTEXT
+    broker.id                                 INT     -1
+    fetch.max.bytes                           INT     57671680
+    group.consumer.heartbeat.interval.ms      INT     5000
+    group.consumer.max.heartbeat.interval.ms  INT     15000
+    group.consumer.max.session.timeout.ms     INT     60000
+    group.consumer.max.size                   INT     2147483647
+    group.consumer.min.heartbeat.interval.ms  INT     5000
+    group.consumer.min.session.timeout.ms     INT     45000
+    group.consumer.session.timeout.ms         INT     45000
+    group.initial.rebalance.delay.ms          INT     3000
+    group.max.session.timeout.ms              INT     1800000
+    group.max.size                            INT     2147483647
+    group.min.session.timeout.ms              INT     6000
+    group.share.delivery.count.limit          INT     5
+    group.share.heartbeat.interval.ms         INT     5000
+    group.share.max.size                      INT     200
+    group.share.partition.max.record.locks    INT     2000
+    group.share.record.lock.duration.ms       INT     30000
+    group.share.session.timeout.ms            INT     45000
+    log.retention.hours                       INT     168
+    log.retention.minutes                     INT     null
+    log.roll.hours                            INT     168
+    log.roll.jitter.hours                     INT     0
+    max.incremental.fetch.session.cache.slots INT     1000
+    node.id                                   INT     null
+    num.partitions                            INT     1
+    offset.metadata.max.bytes                 INT     4096
+    offsets.retention.minutes                 INT     10080
+    offsets.topic.num.partitions              INT     50
+    queued.max.requests                       INT     500
+    replica.fetch.max.bytes                   INT     1048576
+    request.timeout.ms                        INT     30000
+    socket.request.max.bytes                  INT     104857600
+    transaction.max.timeout.ms                INT     900000
+    transaction.state.log.min.isr             INT     2
+    transaction.state.log.num.partitions      INT     50
+    transactional.id.expiration.ms            INT     604800000
+    default.replication.factor                SHORT   1
+    offsets.topic.replication.factor          SHORT   3
+    transaction.state.log.replication.factor  SHORT   3
+    connections.max.idle.ms                   LONG    600000
+    connections.max.reauth.ms                 LONG    0
+    log.retention.check.interval.ms           LONG    300000
+    offsets.retention.check.interval.ms       LONG    600000
+    replica.lag.time.max.ms                   LONG    30000
+    advertised.listeners                      LIST    null
+    group.consumer.assignors                  LIST    uniform,range
+    group.coordinator.rebalance.protocols     LIST    classic,consumer,streams
+    log.dir                                   LIST    /tmp/kafka-logs
+    log.dirs                                  LIST    null
+    process.roles                             LIST    ""
+    """,
+    is_read_only=True,
 )
-
-GROUP_SETTINGS: Final = _table(
-    (
-        Setting(
-            "consumer.heartbeat.interval.ms",
-            Kind.INT,
-            "5000",
-            between(5000, 15000),
-            ("group.consumer.heartbeat.interval.ms",),
-        ),
-        Setting(
-            "consumer.session.timeout.ms",
-            Kind.INT,
-            "45000",
-            between(45000, 60000),
-            ("group.consumer.session.timeout.ms",),
-        ),
-        Setting("share.auto.offset.reset", Kind.STRING, "latest"),
-        Setting("share.delivery.count.limit", Kind.INT, "5", between(2, 10), ("group.share.delivery.count.limit",)),
-        Setting(
-            "share.heartbeat.interval.ms",
-            Kind.INT,
-            "5000",
-            between(5000, 15000),
-            ("group.share.heartbeat.interval.ms",),
-        ),
-        Setting("share.isolation.level", Kind.STRING, "read_uncommitted", one_of("read_committed", "read_uncommitted")),
-        Setting(
-            "share.partition.max.record.locks",
-            Kind.INT,
-            "2000",
-            between(100, 4000),
-            ("group.share.partition.max.record.locks",),
-        ),
-        Setting(
-            "share.record.lock.duration.ms",
-            Kind.INT,
-            "30000",
-            between(15000, 60000),
-            ("group.share.record.lock.duration.ms",),
-        ),
-        Setting("share.renew.acknowledge.enable", Kind.BOOLEAN, "true"),
-        Setting(
-            "share.session.timeout.ms", Kind.INT, "45000", between(45000, 60000), ("group.share.session.timeout.ms",)
-        ),
-    )
-)
-
-CLIENT_METRICS_SETTINGS: Final = _table(
-    (
-        Setting("interval.ms", Kind.INT, "300000", between(100, 3_600_000)),
-        Setting("match", Kind.LIST, ""),
-        Setting("metrics", Kind.LIST, ""),
-    )
-)
+_CHANGEABLE: Final = _table("""
+    log.flush.interval.ms                     LONG     null
+    background.threads                        INT      10
+    log.cleaner.threads                       INT      1
+    max.connections                           INT      2147483647
+    max.connections.per.ip                    INT      2147483647
+    num.io.threads                            INT      8
+    num.network.threads                       INT      3
+    num.recovery.threads.per.data.dir         INT      2
+    num.replica.fetchers                      INT      1
+    producer.id.expiration.ms                 INT      86400000
+    log.retention.ms                          LONG     null
+    log.roll.jitter.ms                        LONG     null
+    log.roll.ms                               LONG     null
+    transaction.partition.verification.enable BOOLEAN  true
+    listeners                                 LIST     PLAINTEXT://:9092
+    sasl.enabled.mechanisms                   LIST     GSSAPI
+    ssl.client.auth                           STRING   none
+    ssl.keystore.location                     STRING   null
+    ssl.truststore.location                   STRING   null
+    sasl.jaas.config                          PASSWORD null
+    ssl.key.password                          PASSWORD null
+    ssl.keystore.password                     PASSWORD null
+    ssl.truststore.password                   PASSWORD null
+""")
+BROKER_SETTINGS: Final = {setting.name: setting for setting in _of_topics()} | _FIXED | _CHANGEABLE
+GROUP_SETTINGS: Final = _table("""
+    consumer.heartbeat.interval.ms   INT     5000 5000..15000 group.consumer.heartbeat.interval.ms
+    consumer.session.timeout.ms      INT     45000 45000..60000 group.consumer.session.timeout.ms
+    share.auto.offset.reset          STRING  latest *
+    share.delivery.count.limit       INT     5 2..10 group.share.delivery.count.limit
+    share.heartbeat.interval.ms      INT     5000 5000..15000 group.share.heartbeat.interval.ms
+    share.isolation.level            STRING  read_uncommitted read_committed|read_uncommitted
+    share.partition.max.record.locks INT     2000 100..4000 group.share.partition.max.record.locks
+    share.record.lock.duration.ms    INT     30000 15000..60000 group.share.record.lock.duration.ms
+    share.renew.acknowledge.enable   BOOLEAN true *
+    share.session.timeout.ms         INT     45000 45000..60000 group.share.session.timeout.ms
+""")
+CLIENT_METRICS_SETTINGS: Final = _table("""
+    interval.ms INT  300000 100..3600000
+    match       LIST "" *
+    metrics     LIST "" *
+""")

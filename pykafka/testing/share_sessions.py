@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import InvalidRequest, InvalidShareSessionEpoch, ShareSessionNotFound
@@ -17,16 +18,14 @@ _LAST_EPOCH = 2**31 - 1
 _MEMBER_ID_MAX = 36
 
 
+@dataclass(eq=False, slots=True)
 class ShareSession:
     """The session of one member with one broker."""
 
-    __slots__ = ("epoch", "is_new")
-
-    def __init__(self) -> None:
-        #: Of the next request.
-        self.epoch = 1
-        #: The partitions to read, and whether no answer has named them yet.
-        self.is_new: dict[Key, bool] = {}
+    #: Of the next request.
+    epoch: int = 1
+    #: The partitions to read, and whether no answer has named them yet.
+    is_new: dict[Key, bool] = field(default_factory=dict)
 
     def update(self, request: wire.ShareFetchRequest) -> None:
         """Add and forget the partitions that a request names."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 from zlib import crc32
 
 from pykafka.exceptions import PolicyViolation
+from pykafka.protocol.schema import Struct
 from pykafka.testing.acls import Authorizer
 from pykafka.testing.behaviour import AdminPath, DataPath
 from pykafka.testing.configs import Configs
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
     from pykafka.testing.tls import ServerContext
 
+E = TypeVar("E", bound=Struct)
 HOST = "127.0.0.1"
 #: How often brokers look for records that are too old (ms): log.retention.check.interval.ms.
 _RETENTION_CHECK_MS = 300_000
@@ -36,6 +39,7 @@ _RETENTION_CHECK_MS = 300_000
 PARTITIONS_MAX = 10_000
 
 
+@dataclass(eq=False, slots=True, repr=False)
 class Node:
     """A broker as the others see it.
 
@@ -43,20 +47,19 @@ class Node:
     :param rack: None: it says none
     """
 
-    __slots__ = ("bind", "epoch", "host", "is_listening", "is_paused", "is_up", "node_id", "port", "rack")
-
-    def __init__(self, node_id: int, rack: str | None = None) -> None:
-        self.node_id = node_id
-        self.rack = rack
-        #: Where it listens; `host` is where clients connect.
-        self.bind = self.host = HOST
-        self.port = 0
-        #: Whether the others take it for running: it is in the metadata, and may lead.
-        self.is_up = False
-        #: Whether its port is open, and whether it answers nothing all the same.
-        self.is_listening = self.is_paused = False
-        #: Counts its starts: fetch sessions do not outlive one.
-        self.epoch = 0
+    node_id: int
+    rack: str | None = None
+    #: Where it listens; `host` is where clients connect.
+    bind: str = HOST
+    host: str = HOST
+    port: int = 0
+    #: Whether the others take it for running: it is in the metadata, and may lead.
+    is_up: bool = False
+    #: Whether its port is open, and whether it answers nothing all the same.
+    is_listening: bool = False
+    is_paused: bool = False
+    #: Counts its starts: fetch sessions do not outlive one.
+    epoch: int = 0
 
     def __repr__(self) -> str:
         return f"<Node {self.node_id} {self.host}:{self.port}{'' if self.is_up else ' down'}>"
@@ -91,7 +94,13 @@ class ClusterState:
         self.groups = Groups(self.waiters, self.topics, self.offsets, self.new_uuid, self.configs.group_setting)
         self.groups.settings.configs = self.configs.groups
         self.features = Features()
-        self.transactions = Transactions(self.waiters, self.partition, self.is_up, self.offsets.end_transaction)
+        self.transactions = Transactions(
+            self.waiters,
+            self.partition,
+            self.serves,
+            lambda name: self._serving("transaction", name)[0],
+            self.offsets.end_transaction,
+        )
         self._expires = False
         #: Users, and how they log in: they do not if there are no mechanisms.
         self.sasl = Sasl(mechanisms=())
@@ -113,11 +122,6 @@ class ClusterState:
         self.fetch_sessions: dict[int, tuple[int, FetchSessions]] = {}
         #: By node id; a session ends with its connection.
         self.share_sessions: dict[int, ShareSessions] = {}
-        #: What transactions ask for each transactional batch: (partition, transactional id, producer id, producer epoch,
-        #: version of Produce) -> error code, 0 if the batch may be written.
-        self.check_transactional: Callable[[Partition, str | None, int, int, int], int] = (
-            self.transactions.check_produce
-        )
 
     def topic(self, name_or_id: str | UUID) -> Topic | None:
         """Return a topic by its name or id; None if there is none."""
@@ -198,6 +202,11 @@ class ClusterState:
         node = self.nodes.get(node_id)
         return node is not None and node.is_up
 
+    def serves(self, node: Node | int | None) -> bool:
+        """Return whether a broker answers: it runs, and is not paused."""
+        found = self.nodes.get(node) if isinstance(node, int) else node
+        return found is not None and found.is_listening and not found.is_paused
+
     def on_stop(self, node: Node) -> None:
         """Note that a broker is down: others lead its partitions, and the cluster, if there are any."""
         if not node.is_up:
@@ -212,6 +221,18 @@ class ClusterState:
         if not node.is_up:
             node.is_up = True
             self.replicas.on_start(node.node_id)
+
+    def endpoints(self, kind: type[E], node_ids: Container[int] | None = None) -> list[E]:
+        """Return where brokers that are up listen, as parts of an answer.
+
+        :param kind: the class of the parts
+        :param node_ids: of which brokers; None: of all
+        """
+        return [
+            kind(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+            for node in self.nodes.values()
+            if node.is_up and (node_ids is None or node.node_id in node_ids)
+        ]
 
     def now_ms(self) -> int:
         """Return the cluster's time (ms since 1970)."""
@@ -251,7 +272,7 @@ class ClusterState:
         node = self.coordinator(kind, key)
         if node is None:
             return False, None
-        return node.is_listening and not node.is_paused, (node.node_id, node.epoch)
+        return self.serves(node), (node.node_id, node.epoch)
 
     def new_uuid(self) -> UUID:
         """Return an id for a topic or a member, from the handler's randomness."""

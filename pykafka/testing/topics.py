@@ -7,25 +7,13 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from pykafka.testing.log import PartitionLog
+from pykafka.testing.settings import TOPIC_SETTINGS
 
 if TYPE_CHECKING:
     from pykafka.protocol.message import Message
 
 #: Topics of the brokers themselves.
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-#: Kafka's defaults of the settings that the data path reads.
-DEFAULTS: Final = {
-    "cleanup.policy": "delete",
-    "compression.type": "producer",
-    "max.message.bytes": "1048588",
-    "message.timestamp.after.max.ms": "3600000",
-    "message.timestamp.before.max.ms": "9223372036854775807",
-    "message.timestamp.type": "CreateTime",
-    "min.insync.replicas": "1",
-    "retention.bytes": "-1",
-    "retention.ms": "604800000",
-    "unclean.leader.election.enable": "false",
-}
 
 
 class Partition:
@@ -133,7 +121,7 @@ class Topic:
         :param name: of the setting
         :param broker: the broker that asks, as it may have a value of its own
         """
-        return self.configs.get(name) or self.broker_value(name, broker) or DEFAULTS[name]
+        return self.configs.get(name) or self.broker_value(name, broker) or TOPIC_SETTINGS[name].default or ""
 
     def message_format(self, newest: int) -> int:
         """Return the message format of the topic's logs (message.format.version of Kafka 0.10 to 3): 0, 1 or 2.

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from enum import StrEnum
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pykafka.admin.transactions import TransactionState
 from pykafka.exceptions import (
     ConcurrentTransactions,
     InvalidProducerEpoch,
@@ -18,7 +19,6 @@ from pykafka.exceptions import (
     InvalidTransactionTimeout,
     InvalidTxnState,
     ProducerFenced,
-    ProtocolClientError,
     TransactionAbortable,
     TransactionalIdAuthorizationFailed,
 )
@@ -36,21 +36,8 @@ _OFFSETS_PARTITIONS: Final = 50
 NO_EPOCH: Final = -1
 #: The last epoch that a producer gets; the next one is for markers alone, and then comes another producer id.
 _LAST_EPOCH: Final = 32766
-#: How soon markers that a partition without a leader lacks are tried again (ms).
+#: How soon markers are tried again whose coordinator, or whose partition's leader, is away or paused (ms).
 _MARKERS_AGAIN_MS: Final = 100
-
-
-class TransactionState(StrEnum):
-    """Where a transactional id is; the values are those that brokers list."""
-
-    EMPTY = "Empty"
-    ONGOING = "Ongoing"
-    PREPARE_COMMIT = "PrepareCommit"
-    PREPARE_ABORT = "PrepareAbort"
-    COMPLETE_COMMIT = "CompleteCommit"
-    COMPLETE_ABORT = "CompleteAbort"
-    DEAD = "Dead"
-    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
 
 
 _PREPARING: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
@@ -68,6 +55,7 @@ class Identity(NamedTuple):
     epoch: int = NO_EPOCH
 
 
+@dataclass(eq=False, repr=False)
 class Transaction:
     """A transactional id: its producer, and the transaction that is under way or was the last.
 
@@ -76,28 +64,27 @@ class Transaction:
     :param deadline: calls the coordinator when a transaction has taken its time-out
     """
 
-    def __init__(self, transactional_id: str, producer_id: int, deadline: Deadline) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.deadline = deadline
-        self.epoch = NO_EPOCH
-        #: The epoch before: a producer whose request was answered in vain asks with it again.
-        self.last_epoch = NO_EPOCH
-        #: The producer id before, if its epochs were used up.
-        self.previous_producer_id = -1
-        #: The producer id that follows once the transaction has ended, if the epochs are used up.
-        self.next_producer_id = -1
-        self.timeout_ms = 0
-        self.state = TransactionState.EMPTY
-        self.partitions: set[tuple[str, int]] = set()
-        self.groups: set[str] = set()
-        #: When the transaction began (ms); -1: none has.
-        self.start_ms = -1
-        #: When the state changed (ms).
-        self.updated_ms = -1
+    transactional_id: str
+    producer_id: int
+    deadline: Deadline
+    epoch: int = NO_EPOCH
+    #: The epoch before: a producer whose request was answered in vain asks with it again.
+    last_epoch: int = NO_EPOCH
+    #: The producer id before, if its epochs were used up.
+    previous_producer_id: int = -1
+    #: The producer id that follows once the transaction has ended, if the epochs are used up.
+    next_producer_id: int = -1
+    timeout_ms: int = 0
+    state: TransactionState = TransactionState.EMPTY
+    partitions: set[tuple[str, int]] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
+    #: When the transaction began (ms); -1: none has.
+    start_ms: int = -1
+    #: When the state changed (ms).
+    updated_ms: int = -1
 
     def __repr__(self) -> str:
-        return f"<Transaction {self.transactional_id} {self.state} of {self.producer_id} epoch {self.epoch}>"
+        return f"<Transaction {self.transactional_id} {self.state.value} of {self.producer_id} epoch {self.epoch}>"
 
     @property
     def identity(self) -> Identity:
@@ -119,7 +106,8 @@ class Transactions:
 
     :param waiters: for timers and the clock; partitions that get a marker are woken
     :param partition: finds one by topic and number; None: there is none
-    :param is_up: whether a broker listens
+    :param serves: whether a broker answers, by its number
+    :param coordinates: whether the coordinator of an id does
     :param end_offsets: makes the offsets of a producer's transaction valid (True), or forgets them
     """
 
@@ -127,12 +115,14 @@ class Transactions:
         self,
         waiters: Waiters,
         partition: Callable[[str, int], Partition | None],
-        is_up: Callable[[int], bool],
+        serves: Callable[[int], bool],
+        coordinates: Callable[[str], bool],
         end_offsets: Callable[[int, bool], object],
     ) -> None:
         self._waiters = waiters
         self._partition = partition
-        self._is_up = is_up
+        self._serves = serves
+        self._coordinates = coordinates
         self._end_offsets = end_offsets
         self._producer_ids = itertools.count()
         self._holds_markers = False
@@ -342,16 +332,18 @@ class Transactions:
     def _write_markers(self, transaction: Transaction) -> None:
         if self._holds_markers:
             return
-        is_commit = transaction.state == TransactionState.PREPARE_COMMIT
-        for key in sorted(transaction.partitions):
-            if self._write_marker(transaction, key, is_commit):
-                transaction.partitions.discard(key)
-        if transaction.groups:
-            self._end_offsets(transaction.producer_id, is_commit)
-            transaction.groups.clear()
-        if not transaction.partitions:
-            self._complete(transaction, is_commit)
-        elif self._retry is None:
+        if self._coordinates(transaction.transactional_id):
+            is_commit = transaction.state == TransactionState.PREPARE_COMMIT
+            for key in sorted(transaction.partitions):
+                if self._write_marker(transaction, key, is_commit):
+                    transaction.partitions.discard(key)
+            if transaction.groups:
+                self._end_offsets(transaction.producer_id, is_commit)
+                transaction.groups.clear()
+            if not transaction.partitions:
+                self._complete(transaction, is_commit)
+                return
+        if self._retry is None:
             self._retry = self._waiters.after(_MARKERS_AGAIN_MS, self.write_markers)
 
     def _write_marker(self, transaction: Transaction, key: tuple[str, int], is_commit: bool) -> bool:
@@ -359,7 +351,7 @@ class Transactions:
         if partition is None:
             # The topic was deleted meanwhile.
             return True
-        if not self._is_up(partition.leader):
+        if not self._serves(partition.leader):
             return False
         now_ms = self._waiters.now_ms()
         partition.log.append_marker(
@@ -381,36 +373,33 @@ class Transactions:
         self._waiters.wake(("transaction", transaction.transactional_id))
 
     def check_produce(
-        self, partition: Partition, transactional_id: str | None, producer_id: int, producer_epoch: int, version: int
-    ) -> int:
-        """Return the error code for a transactional batch, 0 if it may be written.
+        self, partition: Partition, transactional_id: str | None, producer: Identity, version: int
+    ) -> None:
+        """Check that a transactional batch may be written.
 
         From version 12 on, Produce adds the partition to the transaction (KIP-890). Before that, leaders since Kafka 3.6
         ask the coordinator whether the partition was added.
 
         :param partition: where to
         :param transactional_id: as the request has it
-        :param producer_id: of the batch
-        :param producer_epoch: of the batch
+        :param producer: of the batch
         :param version: of Produce
+        :raises ProtocolClientError: it may not
         """
         if transactional_id is None:
-            return TransactionalIdAuthorizationFailed.ERROR_CODE
-        log, producer = partition.log, Identity(producer_id, producer_epoch)
+            raise TransactionalIdAuthorizationFailed
+        log = partition.log
         state = log.producers.by_id.get(producer.producer_id)
         if producer.producer_id in log.open_transactions and state is not None and state.epoch == producer.epoch:
-            return 0
+            return
         key = partition.topic, partition.index
         try:
             if version >= 12:
                 self.add_partitions(transactional_id, producer, [key])
             elif self.path.verifies and not self.is_in(transactional_id, producer, key):
-                return TransactionAbortable.ERROR_CODE if version >= 11 else InvalidTxnState.ERROR_CODE
-        except ProducerFenced:
-            return InvalidProducerEpoch.ERROR_CODE
-        except ProtocolClientError as refused:
-            return refused.ERROR_CODE
-        return 0
+                raise TransactionAbortable if version >= 11 else InvalidTxnState
+        except ProducerFenced as fenced:
+            raise InvalidProducerEpoch from fenced
 
     def check_offsets(self, transactional_id: str, producer: Identity, group: str, version: int) -> None:
         """Check that a group's offsets of a transaction may be kept.

@@ -6,6 +6,7 @@ import heapq
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _IDLE_S = 3600.0
 
 
+@dataclass(eq=False, slots=True)
 class Timer:
     """A call that is due at a time.
 
@@ -22,11 +24,8 @@ class Timer:
     :param fn: what to call; None once it was called or cancelled
     """
 
-    __slots__ = ("due_ms", "fn")
-
-    def __init__(self, due_ms: int, fn: Callable[[], object]) -> None:
-        self.due_ms = due_ms
-        self.fn: Callable[[], object] | None = fn
+    due_ms: int
+    fn: Callable[[], object] | None
 
     def cancel(self) -> None:
         """Never call it."""

@@ -37,7 +37,7 @@ class DirectCluster:
         self.state = ClusterState(StillHandler())
         for number in range(1, nodes + 1):
             node = Node(number)
-            node.is_up = True
+            node.is_up = node.is_listening = True
             self.state.nodes[number] = node
         for name, partitions in (topics or {}).items():
             self.create_topic(name, partitions)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pykafka.common import TopicPartition
 from pykafka.testing.history import (
     AbortTransaction,
@@ -140,3 +142,7 @@ class Story(History):
         if lasts_ms is not None:
             self.clock_ms += lasts_ms - 1
             self.ok(begun)
+
+
+#: Writes one history.
+Write = Callable[[Story], object]

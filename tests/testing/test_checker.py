@@ -10,9 +10,8 @@ import pytest
 from pykafka.common import TopicPartition
 from pykafka.testing.checker import Anomaly, Checker, Kind, Ordinary
 from pykafka.testing.history import Poll, Read
-from tests.testing.legal import LEGAL
-from tests.testing.planted import PLANTED, Write
-from tests.testing.stories import TOPIC, Story
+from tests.testing.histories import LEGAL, PLANTED
+from tests.testing.stories import TOPIC, Story, Write
 
 #: What stories explain errors with.
 ORDINARY = (

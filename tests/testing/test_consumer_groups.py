@@ -20,7 +20,7 @@ from pykafka.exceptions import (
     UnsupportedAssignor,
 )
 from pykafka.protocol import wire
-from pykafka.testing.groups.subscriptions import Pattern
+from pykafka.testing.patterns import Pattern
 from tests.testing.direct import ConsumerPeer, DirectCluster
 
 ALL = {("orders", index) for index in range(4)}

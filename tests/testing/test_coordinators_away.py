@@ -128,7 +128,7 @@ def test_a_transaction_that_is_too_old_is_aborted_when_its_coordinator_is_back(
         assert not broker.ask(add, 3).results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
     come_back = leave(cluster)
     cluster.advance(60)
-    assert state.transactions.by_id["id"].state == "Ongoing"
+    assert state.transactions.by_id["id"].state.value == "Ongoing"
     come_back()
     cluster.advance(0)
-    assert state.transactions.by_id["id"].state == "CompleteAbort"
+    assert state.transactions.by_id["id"].state.value == "CompleteAbort"

@@ -286,6 +286,18 @@ def test_lost_and_deleted_records(cluster: FakeCluster) -> None:
     assert [record.offset for record in cluster.records("t", 0)] == [1]
 
 
+def test_compaction_on_command(cluster: FakeCluster) -> None:
+    with KafkaClient(cluster.hosts) as client, client.producer(linger_ms=0) as producer:
+        for key, value in ((b"k", b"old"), (b"k", b"new"), (b"gone", b"x"), (b"gone", None)):
+            producer.produce("t", value, key=key, partition=0).get()
+    cluster.compact("t", 0)
+    assert [(record.offset, record.value) for record in cluster.records("t", 0)] == [(1, b"new"), (3, None)]
+    cluster.compact("t", 0, tombstones=False)
+    assert [record.offset for record in cluster.records("t", 0)] == [1]
+    with pytest.raises(FakeClusterError, match="no partition 9"):
+        cluster.compact("t", 9)
+
+
 def test_a_stopped_broker_hands_over_and_comes_back(cluster: FakeCluster) -> None:
     write(cluster, b"a")
     hosts = cluster.hosts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -11,7 +12,7 @@ from pykafka import KafkaClient
 from pykafka.exceptions import NotLeaderForPartition
 from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
-from pykafka.testing import FakeCluster
+from pykafka.testing import FakeCluster, FakeClusterError
 from pykafka.testing.call import Call
 from tests.testing.connection import LIMIT, connected, handler, produce
 
@@ -234,6 +235,28 @@ def test_hooks_see_requests_and_answers_and_may_replace_them(cluster: FakeCluste
             end()
         assert broker.ask(METADATA).cluster_id not in ("changed", "instead")
     assert seen == [(2, "test", 13)] * 2
+
+
+@pytest.mark.parametrize("throttled", [False, True])
+def test_an_answer_that_its_version_cannot_express(
+    cluster: FakeCluster, throttled: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(call: Call) -> Any:
+        topic = wire.MetadataResponse.Topic(name=None, topic_id=UUID(int=1))
+        return wire.MetadataResponse(topics=[topic]) if call.version < 10 else None
+
+    cluster.on_request(answer)
+    if throttled:
+        cluster.throttle("Metadata", 1)
+    with connected(cluster, 2) as broker:
+        refused = broker.ask(wire.MetadataRequest(topics=[wire.MetadataRequest.Topic(name="t")]), 9)
+        assert [(topic.name, topic.error_code) for topic in refused.topics] == [("t", -1)]
+        assert broker.ask(METADATA).brokers
+    said = "the answer of fake broker 2 to Metadata version 9 cannot be written, .*name.* defect of the fake cluster"
+    with pytest.raises(FakeClusterError, match=said):
+        cluster.close()
+    assert "is no request" not in caplog.text
+    assert "closes a connection" not in caplog.text
 
 
 def test_a_hook_may_use_the_cluster(cluster: FakeCluster) -> None:

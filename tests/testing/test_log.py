@@ -116,26 +116,6 @@ def test_truncation_forgets_producers_and_transactions_of_what_is_lost() -> None
     assert (log.start, log.end, log.size, log.batches) == (0, 0, 0, [])
 
 
-@pytest.mark.parametrize(
-    ("limits", "start"),
-    [
-        ((-1, -1), 0),
-        ((1000, -1), 2),
-        ((0, -1), 2),
-        ((2001, -1), 0),
-        ((-1, 0), 3),
-        ((-1, 69), 2),
-        ((-1, 70), 1),
-        ((-1, 10**6), 0),
-    ],
-)
-def test_retention(limits: tuple[int, int], start: int) -> None:
-    log = log_of(batch("a"), batch("b", time_ms=TIME_MS - 1000), batch("c", time_ms=TIME_MS + 2000))
-    assert [len(one.data) for one in log.batches] == [69, 69, 69]
-    found = log.retain(TIME_MS + 2000, *limits)
-    assert found == log.start == start
-
-
 @pytest.mark.parametrize("codec", [0, 1])
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_compaction_leaves_gaps(magic: int, codec: int) -> None:
@@ -196,11 +176,3 @@ def test_an_election_loses_what_the_new_leader_lacks() -> None:
     assert partition.end_of_epoch(0) == (0, 1)
     partition.elect(-1)
     assert (partition.leader, partition.leader_epoch) == (-1, 2)
-
-
-def test_a_producer_that_is_silent_is_forgotten() -> None:
-    log = PartitionLog()
-    for producer, now_ms in ((1, 1000), (2, 2000)):
-        log.append(batch("a", producer_id=producer, producer_epoch=0, base_sequence=0), now_ms, 0)
-    log.producers.expire(2000)
-    assert list(log.producers.by_id) == [2]

@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from pykafka import KafkaClient
+from pykafka.admin import TransactionState
 from pykafka.common import OffsetType
 from pykafka.exceptions import TransactionAbortableError, TransactionFatalError
 from pykafka.testing import FakeCluster
-from pykafka.testing.transactions import TransactionState
 
 TOPIC = "orders"
 PARTITIONS = 3

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pykafka.admin.transactions import TransactionState
 from pykafka.exceptions import (
     ConcurrentTransactions,
     InvalidProducerEpoch,
@@ -23,9 +24,9 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.records import RecordBatchBuilder
-from pykafka.testing.behaviour import transaction_path
+from pykafka.testing.behaviour import TransactionPath
 from pykafka.testing.topics import Partition
-from pykafka.testing.transactions import Identity, Transaction, TransactionState
+from pykafka.testing.transactions import Identity, Transaction
 from tests.testing.direct import DirectCluster
 
 NAME = "billing"
@@ -325,7 +326,7 @@ class TestAddPartitions:
         assert producer.produce(name=None) == TransactionalIdAuthorizationFailed.ERROR_CODE
 
     def test_brokers_before_kafka_3_6_do_not_ask(self, cluster: DirectCluster, producer: Producer) -> None:
-        cluster.state.transactions.path = transaction_path((2, 8, 2))
+        cluster.state.transactions.path = TransactionPath((2, 8, 2))
         assert (producer.produce(9), producer.commit_offset(7, 3)) == (OK, OK)
 
 
@@ -398,6 +399,27 @@ class TestEnd:
         cluster.advance(100)
         assert producer.state() == TransactionState.COMPLETE_COMMIT
 
+    @pytest.mark.parametrize("how", ["is_paused", "is_listening"])
+    @pytest.mark.parametrize("broker", [1, 2], ids=["coordinator", "leader"])
+    def test_no_marker_is_written_while_a_broker_is_away_that_has_to(self, broker: int, how: str) -> None:
+        cluster = DirectCluster({"orders": 3}, nodes=2)
+        cluster.state.coordinators["transaction", NAME] = 1
+        producer, node = Producer(cluster), cluster.state.nodes[broker]
+        producer.init()
+        producer.produce()
+        partition(cluster).leader = 2
+        cluster.state.transactions.hold_markers()
+        assert producer.end() == OK
+        setattr(node, how, how == "is_paused")
+        cluster.state.transactions.release_markers()
+        cluster.advance(500)
+        assert producer.state() == TransactionState.PREPARE_COMMIT
+        assert partition(cluster).last_stable == 0
+        setattr(node, how, how != "is_paused")
+        cluster.advance(100)
+        assert producer.state() == TransactionState.COMPLETE_COMMIT
+        assert partition(cluster).last_stable == 2
+
 
 class TestHeldMarkers:
     def test_the_last_stable_offset_stands_still(self, cluster: DirectCluster, producer: Producer) -> None:
@@ -462,7 +484,7 @@ class TestTimeOut:
     def test_a_producer_that_asks_with_its_transaction_open(
         self, cluster: DirectCluster, producer: Producer, numbers: tuple[int, ...], knows: bool
     ) -> None:
-        cluster.state.transactions.path = transaction_path(numbers)
+        cluster.state.transactions.path = TransactionPath(numbers)
         before = producer.identity
         producer.add(0)
         assert producer.init(before) == ConcurrentTransactions.ERROR_CODE
@@ -533,9 +555,15 @@ class TestAdministration:
         assert {state.transactional_id for state in answer.transaction_states} == names
         assert answer.unknown_state_filters == (["Odd"] if filters.get("state_filters") == ["Odd"] else [])
 
-    def test_a_pattern_that_is_none(self, cluster: DirectCluster) -> None:
-        assert cluster.ask(wire.ListTransactionsRequest(transactional_id_pattern="("), 2).error_code == 128
-        assert cluster.ask(wire.ListTransactionsRequest(transactional_id_pattern="a{99999999999}"), 2).error_code == 128
+    @pytest.mark.parametrize("pattern", ["(", "a{99999999999}", "a(?=b)", r"(a)\1"])
+    def test_a_pattern_that_is_none(self, cluster: DirectCluster, pattern: str) -> None:
+        assert cluster.ask(wire.ListTransactionsRequest(transactional_id_pattern=pattern), 2).error_code == 128
+
+    @pytest.mark.parametrize(("pattern", "length"), [("(a+)+b", 40), ("(a|a)*b", 40), (".*a.*a.*b", 3_000)])
+    def test_a_pattern_that_would_hold_the_lock(self, cluster: DirectCluster, pattern: str, length: int) -> None:
+        assert Producer(cluster, "a" * length).init() == OK
+        answer = cluster.ask(wire.ListTransactionsRequest(transactional_id_pattern=pattern), 2)
+        assert (answer.error_code, answer.transaction_states) == (128, [])
 
     def test_producers_of_a_partition(self, cluster: DirectCluster, producer: Producer) -> None:
         producer.produce()

@@ -1,6 +1,6 @@
 """The answers of fake brokers: a module for each subject, which registers its APIs in `pykafka.testing.call.APIS`."""
 
-from pykafka.testing.apis import (
+from pykafka.testing.apis import (  # noqa: F401  (they register)
     acls,
     api_versions,
     cluster,
@@ -9,7 +9,6 @@ from pykafka.testing.apis import (
     coordinators,
     fetch,
     groups,
-    leader_epochs,
     leaders,
     list_offsets,
     metadata,
@@ -20,32 +19,6 @@ from pykafka.testing.apis import (
     share_fetch,
     share_groups,
     telemetry,
-    topic_pages,
     topics,
     transactions,
 )
-
-__all__ = [
-    "acls",
-    "api_versions",
-    "cluster",
-    "configs",
-    "consumer_groups",
-    "coordinators",
-    "fetch",
-    "groups",
-    "leader_epochs",
-    "leaders",
-    "list_offsets",
-    "metadata",
-    "offsets",
-    "produce",
-    "quotas",
-    "sasl",
-    "share_fetch",
-    "share_groups",
-    "telemetry",
-    "topic_pages",
-    "topics",
-    "transactions",
-]

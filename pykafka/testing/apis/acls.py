@@ -7,11 +7,10 @@ from typing import Any
 
 from pykafka.admin.acls import AclBinding, PatternType, Permission, ResourceType
 from pykafka.admin.results import AclOperation
-from pykafka.exceptions import InvalidRequest, ProtocolClientError, SecurityDisabled
+from pykafka.exceptions import InvalidRequest, SecurityDisabled
 from pykafka.protocol import wire
 from pykafka.testing.acls import CLUSTER, Authorizer, concerns
-from pykafka.testing.apis.coordinators import message_of
-from pykafka.testing.call import Call, HungUpError, api
+from pykafka.testing.call import Call, HungUpError, api, refusing
 
 _Described = wire.DescribeAclsResponse.Resource
 _Created = wire.CreateAclsResponse.Result
@@ -30,10 +29,8 @@ def create_acls(call: Call, request: wire.CreateAclsRequest) -> wire.CreateAclsR
     results = []
     for asked in request.creations:
         result = _Created(error_message=None)
-        try:
+        with refusing(result):
             _authorizer(call).acls[_binding(asked)] = None
-        except ProtocolClientError as error:
-            result.error_code, result.error_message = error.ERROR_CODE, message_of(error)
         results.append(result)
     return wire.CreateAclsResponse(results=results)
 
@@ -71,10 +68,7 @@ def _binding(asked: wire.CreateAclsRequest.Creation) -> AclBinding:
 @api(wire.DescribeAclsRequest)
 def describe_acls(call: Call, request: wire.DescribeAclsRequest) -> wire.DescribeAclsResponse:
     """Describe the ACLs that a filter matches."""
-    try:
-        found = [acl for acl in _authorizer(call).acls if _matches(acl, request)]
-    except ProtocolClientError as error:
-        return wire.DescribeAclsResponse(error_code=error.ERROR_CODE, error_message=message_of(error))
+    found = [acl for acl in _authorizer(call).acls if _matches(acl, request)]
     return wire.DescribeAclsResponse(
         error_message=None,
         resources=[
@@ -127,7 +121,7 @@ def delete_acls(call: Call, request: wire.DeleteAclsRequest) -> wire.DeleteAclsR
     results = []
     for wanted in request.filters:
         result = _Deleted(error_message=None)
-        try:
+        with refusing(result):
             acls = _authorizer(call).acls
             for acl in [acl for acl in acls if _matches(acl, wanted)]:
                 del acls[acl]
@@ -137,7 +131,5 @@ def delete_acls(call: Call, request: wire.DeleteAclsRequest) -> wire.DeleteAclsR
                         error_message=None, resource_type=kind, resource_name=name, pattern_type=pattern, **_rule(acl)
                     )
                 )
-        except ProtocolClientError as error:
-            result.error_code, result.error_message = error.ERROR_CODE, message_of(error)
         results.append(result)
     return wire.DeleteAclsResponse(filter_results=results)

@@ -37,15 +37,11 @@ def describe_cluster(call: Call, request: wire.DescribeClusterRequest) -> wire.D
     """Describe the brokers."""
     state = call.state
     if request.endpoint_type == _CONTROLLERS:
-        return wire.DescribeClusterResponse(
-            error_code=MismatchedEndpointType.ERROR_CODE,
-            error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+        raise MismatchedEndpointType(
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
         )
     if request.endpoint_type != _BROKERS:
-        return wire.DescribeClusterResponse(
-            error_code=UnsupportedEndpointType.ERROR_CODE,
-            error_message=f"Unsupported endpoint type {request.endpoint_type}",
-        )
+        raise UnsupportedEndpointType(f"Unsupported endpoint type {request.endpoint_type}")
     answer = wire.DescribeClusterResponse(cluster_id=state.cluster_id, controller_id=state.controller_id)
     answer.brokers = [
         wire.DescribeClusterResponse.Broker(
@@ -141,12 +137,11 @@ def update_features(call: Call, request: wire.UpdateFeaturesRequest) -> wire.Upd
     }
     problem = next((text for text in texts.values() if text), None)
     if problem is not None:
-        return answer(
-            error_code=InvalidUpdateVersion.ERROR_CODE,
-            error_message=f"The update failed for all features since the following feature had an error: {problem}",
+        raise InvalidUpdateVersion(
+            f"The update failed for all features since the following feature had an error: {problem}"
         )
     if len(texts) < len(request.feature_updates):
-        return answer(error_code=FeatureUpdateFailed.ERROR_CODE, error_message="A feature is named twice.")
+        raise FeatureUpdateFailed("A feature is named twice.")
     if not request.validate_only:
         for update in request.feature_updates:
             features.set(update.feature, update.max_version_level)

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pykafka.admin.acls import ResourceType
+from pykafka.admin.configs import AlterOperation, ConfigSource, ConfigType
 from pykafka.admin.results import AclOperation
-from pykafka.exceptions import (
-    InvalidRequest,
-    ProtocolClientError,
-    UnknownTopicOrPartition,
-    UnsupportedVersion,
-)
+from pykafka.exceptions import InvalidRequest, UnknownTopicOrPartition, UnsupportedVersion
 from pykafka.protocol import wire
-from pykafka.testing.apis.coordinators import message_of
 from pykafka.testing.authorization import require
-from pykafka.testing.call import Call, api
+from pykafka.testing.call import Call, api, refusing
 from pykafka.testing.configs import (
     ALL_BROKERS,
     Change,
     Entry,
-    Operation,
-    Resource,
-    Source,
     changed,
     check,
     check_level,
@@ -72,25 +64,21 @@ def _described(
     call: Call, request: wire.DescribeConfigsRequest, asked: wire.DescribeConfigsRequest.Resource
 ) -> _Described:
     answer = _Described(resource_type=asked.resource_type, resource_name=asked.resource_name, error_message="")
-    try:
-        _check_right(call, AclOperation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name)
-        entries = _entries(call, asked.resource_type, asked.resource_name)
-    except ProtocolClientError as error:
-        answer.error_code, answer.error_message = error.ERROR_CODE, message_of(error)
-        return answer
     keys = asked.configuration_keys
-    answer.configs = [
-        _config(entry, call.version, request.include_synonyms)
-        for entry in entries
-        if not keys or entry.setting.name in keys
-    ]
+    with refusing(answer):
+        _check_right(call, AclOperation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name)
+        answer.configs = [
+            _config(entry, call.version, request.include_synonyms)
+            for entry in _entries(call, asked.resource_type, asked.resource_name)
+            if not keys or entry.setting.name in keys
+        ]
     return answer
 
 
 def _check_right(call: Call, operation: AclOperation, kind: int, name: str) -> None:
-    if kind == Resource.TOPIC:
+    if kind == ConfigType.TOPIC:
         require(call, operation, ResourceType.TOPIC, name)
-    elif kind == Resource.GROUP:
+    elif kind == ConfigType.GROUP:
         require(call, operation, ResourceType.GROUP, name)
     else:
         require(call, operation, ResourceType.CLUSTER)
@@ -102,43 +90,43 @@ def _config(entry: Entry, version: int, with_synonyms: bool) -> _Described.Confi
         name=setting.name, value=entry.value, read_only=setting.is_read_only, is_sensitive=setting.is_sensitive
     )
     if version == 0:
-        config.is_default = entry.source == Source.DEFAULT
+        config.is_default = entry.source == ConfigSource.DEFAULT
         return config
     config.config_source = entry.source
     config.config_type = setting.kind
     if with_synonyms:
         config.synonyms = [
-            _Described.Config.Synonym(name=name, value=value, source=source) for name, value, source in entry.synonyms
+            _Described.Config.Synonym(name=one.name, value=one.value, source=one.source) for one in entry.synonyms
         ]
     return config
 
 
 def _entries(call: Call, kind: int, name: str) -> list[Entry]:
     configs = call.state.configs
-    if kind == Resource.TOPIC:
+    if kind == ConfigType.TOPIC:
         return configs.of_topic(_topic(call.state, name).configs, str(call.node.node_id), static_settings(call))
-    if kind == Resource.BROKER:
+    if kind == ConfigType.BROKER:
         if name == ALL_BROKERS:
             return configs.of_all_brokers()
         _check_broker(call, name, "Broker id", " or empty string")
         return configs.of_broker(name, static_settings(call))
-    if kind == Resource.BROKER_LOGGER:
+    if kind == ConfigType.BROKER_LOGGER:
         _check_broker(call, name, "Broker id", "")
         return configs.of_loggers(name)
-    if kind == Resource.CLIENT_METRICS:
+    if kind == ConfigType.CLIENT_METRICS:
         return configs.of_client_metrics(name)
-    if kind == Resource.GROUP:
+    if kind == ConfigType.GROUP:
         if not name:
             raise InvalidRequest("Group name must not be empty")
         return configs.of_group(name, str(call.node.node_id), static_settings(call))
     raise InvalidRequest(_MALFORMED)
 
 
-def _topic(state: ClusterState, name: str) -> Topic:
+def _topic(state: ClusterState, name: str, text: str = "") -> Topic:
     check_name(name)
     topic = state.topics.get(name)
     if topic is None:
-        raise UnknownTopicOrPartition
+        raise UnknownTopicOrPartition(text)
     return topic
 
 
@@ -154,99 +142,83 @@ def incremental_alter_configs(
     call: Call, request: wire.IncrementalAlterConfigsRequest
 ) -> wire.IncrementalAlterConfigsResponse:
     """Change single values."""
-    responses = []
-    for asked in request.resources:
-        changes = [Change(config.name, config.config_operation, config.value) for config in asked.configs]
-        code, text = _altered(call, asked.resource_type, asked.resource_name, changes, False, request.validate_only)
-        responses.append(
-            wire.IncrementalAlterConfigsResponse.Result(
-                error_code=code,
-                error_message=text,
-                resource_type=asked.resource_type,
-                resource_name=asked.resource_name,
-            )
-        )
-    return wire.IncrementalAlterConfigsResponse(responses=responses)
+    response: wire.IncrementalAlterConfigsResponse = _altered(call, request, replaces=False)
+    return response
 
 
 @api(wire.AlterConfigsRequest)
 def alter_configs(call: Call, request: wire.AlterConfigsRequest) -> wire.AlterConfigsResponse:
     """Replace all values of resources."""
-    responses = []
+    response: wire.AlterConfigsResponse = _altered(call, request, replaces=True)
+    return response
+
+
+def _altered(call: Call, request: Any, *, replaces: bool) -> Any:
+    response = request.response()
     for asked in request.resources:
-        changes = [Change(config.name, Operation.SET, config.value) for config in asked.configs]
-        code, text = _altered(call, asked.resource_type, asked.resource_name, changes, True, request.validate_only)
-        responses.append(
-            wire.AlterConfigsResponse.Result(
-                error_code=code,
-                error_message=text,
-                resource_type=asked.resource_type,
-                resource_name=asked.resource_name,
-            )
+        changes = [
+            Change(one.name, AlterOperation.SET if replaces else one.config_operation, one.value)
+            for one in asked.configs
+        ]
+        result = response.Result(
+            error_message=None, resource_type=asked.resource_type, resource_name=asked.resource_name
         )
-    return wire.AlterConfigsResponse(responses=responses)
+        with refusing(result, None):
+            _alter(call, result.resource_type, result.resource_name, changes, replaces, request.validate_only)
+        response.responses.append(result)
+    return response
 
 
-def _altered(
-    call: Call, kind: int, name: str, changes: Sequence[Change], replaces: bool, is_trial: bool
-) -> tuple[int, str | None]:
-    try:
-        _check_right(call, AclOperation.ALTER_CONFIGS, kind, name)
-        if kind == Resource.BROKER_LOGGER:
-            _alter_loggers(call, name, changes, is_trial)
-        else:
-            values = _values(call, kind, name)
-            _check_changes(kind, changes)
-            settings, what = _SETTINGS[Resource(kind)]
-            after = changed({} if replaces else values, settings, changes)
-            check(after, settings, what)
-            if not is_trial:
-                _store(call.state, kind, name, after)
-    except ProtocolClientError as error:
-        return error.ERROR_CODE, message_of(error) or None
-    return 0, None
+def _alter(call: Call, kind: int, name: str, changes: Sequence[Change], replaces: bool, is_trial: bool) -> None:
+    _check_right(call, AclOperation.ALTER_CONFIGS, kind, name)
+    if kind == ConfigType.BROKER_LOGGER:
+        _alter_loggers(call, name, changes, is_trial)
+        return
+    values = _values(call, kind, name)
+    _check_changes(kind, changes)
+    settings, what = _SETTINGS[ConfigType(kind)]
+    after = changed({} if replaces else values, settings, changes)
+    check(after, settings, what)
+    if not is_trial:
+        _store(call.state, kind, name, after)
 
 
 #: The settings of each kind, and what the kind is called in the text about one that is not known; None: that is no error.
-_SETTINGS: Final[dict[Resource, tuple[dict[str, Setting], str | None]]] = {
-    Resource.TOPIC: (TOPIC_SETTINGS, "topic"),
-    Resource.BROKER: (BROKER_SETTINGS, None),
-    Resource.CLIENT_METRICS: (CLIENT_METRICS_SETTINGS, "client metrics"),
-    Resource.GROUP: (GROUP_SETTINGS, "group"),
+_SETTINGS: Final[dict[ConfigType, tuple[dict[str, Setting], str | None]]] = {
+    ConfigType.TOPIC: (TOPIC_SETTINGS, "topic"),
+    ConfigType.BROKER: (BROKER_SETTINGS, None),
+    ConfigType.CLIENT_METRICS: (CLIENT_METRICS_SETTINGS, "client metrics"),
+    ConfigType.GROUP: (GROUP_SETTINGS, "group"),
 }
 
 
 def _values(call: Call, kind: int, name: str) -> dict[str, str]:
     # What was set for a resource.
     configs = call.state.configs
-    if kind == Resource.TOPIC:
-        check_name(name)
-        topic = call.state.topics.get(name)
-        if topic is None:
-            raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
-        return topic.configs
-    if kind == Resource.BROKER:
+    if kind == ConfigType.TOPIC:
+        return _topic(call.state, name, f"The topic '{name}' does not exist.").configs
+    if kind == ConfigType.BROKER:
         if name != ALL_BROKERS:
             _check_broker(call, name, "Node id", "")
         return configs.brokers.get(name, {})
-    if kind == Resource.CLIENT_METRICS and name:
+    if kind == ConfigType.CLIENT_METRICS and name:
         return configs.client_metrics.get(name, {})
-    if kind == Resource.GROUP and name:
+    if kind == ConfigType.GROUP and name:
         return configs.groups.get(name, {})
     raise InvalidRequest(_MALFORMED)
 
 
 def _store(state: ClusterState, kind: int, name: str, values: dict[str, str]) -> None:
     configs = state.configs
-    if kind == Resource.TOPIC:
+    if kind == ConfigType.TOPIC:
         topic = state.topics[name]
         topic.configs = values
         state.waiters.wake(*topic.partitions)
-    elif kind == Resource.BROKER:
+    elif kind == ConfigType.BROKER:
         configs.brokers[name] = values
         state.waiters.wake_all()
     else:
-        stored = configs.groups if kind == Resource.GROUP else configs.client_metrics
+        stored = configs.groups if kind == ConfigType.GROUP else configs.client_metrics
         stored[name] = values
         if not values:
             # What has no values is not listed.
@@ -255,7 +227,7 @@ def _store(state: ClusterState, kind: int, name: str, values: dict[str, str]) ->
 
 
 def _check_changes(kind: int, changes: Sequence[Change]) -> None:
-    if kind != Resource.BROKER:
+    if kind != ConfigType.BROKER:
         return
     fixed = [
         change.name
@@ -274,7 +246,7 @@ def _alter_loggers(call: Call, name: str, changes: Sequence[Change], is_trial: b
         return
     levels = call.state.configs.loggers.setdefault(name, {})
     for change in changes:
-        if change.operation == Operation.SET and change.value is not None:
+        if change.operation == AlterOperation.SET and change.value is not None:
             levels[change.name] = change.value
         else:
             levels.pop(change.name, None)
@@ -283,10 +255,10 @@ def _alter_loggers(call: Call, name: str, changes: Sequence[Change], is_trial: b
 @api(wire.ListConfigResourcesRequest)
 def list_config_resources(call: Call, request: wire.ListConfigResourcesRequest) -> wire.ListConfigResourcesResponse:
     """List what has a configuration; in version 0, subscriptions to clients' metrics alone."""
-    wanted = list(request.resource_types) if call.version else [Resource.CLIENT_METRICS]
+    wanted = list(request.resource_types) if call.version else [ConfigType.CLIENT_METRICS]
     names = _resources(call.state)
     if any(kind not in names for kind in wanted):
-        return wire.ListConfigResourcesResponse(error_code=UnsupportedVersion.ERROR_CODE)
+        raise UnsupportedVersion
     listed = [
         wire.ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)
         for kind in names
@@ -299,9 +271,9 @@ def list_config_resources(call: Call, request: wire.ListConfigResourcesRequest) 
 def _resources(state: ClusterState) -> dict[int, list[str]]:
     brokers = [str(node.node_id) for node in state.nodes.values() if node.is_up]
     return {
-        Resource.GROUP: list(state.configs.groups),
-        Resource.CLIENT_METRICS: list(state.configs.client_metrics),
-        Resource.BROKER_LOGGER: brokers,
-        Resource.BROKER: brokers,
-        Resource.TOPIC: list(state.topics),
+        ConfigType.GROUP: list(state.configs.groups),
+        ConfigType.CLIENT_METRICS: list(state.configs.client_metrics),
+        ConfigType.BROKER_LOGGER: brokers,
+        ConfigType.BROKER: brokers,
+        ConfigType.TOPIC: list(state.topics),
     }

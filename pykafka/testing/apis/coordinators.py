@@ -9,11 +9,10 @@ from pykafka.exceptions import (
     InvalidGroupId,
     InvalidRequest,
     NotCoordinatorForGroup,
-    ProtocolClientError,
 )
 from pykafka.protocol import wire
 from pykafka.testing.authorization import require
-from pykafka.testing.call import Call, api
+from pykafka.testing.call import Call, api, refusing
 
 #: By key_type; the share coordinator has the state of share groups (KIP-932).
 KINDS = {0: "group", 1: "transaction", 2: "share"}
@@ -37,24 +36,24 @@ def find_coordinator(call: Call, request: wire.FindCoordinatorRequest) -> wire.F
 
 
 def _coordinator(call: Call, key_type: int, key: str) -> _Found:
+    found = _Found(key=key, node_id=-1, host="", port=-1)
+    with refusing(found):
+        _find(call, key_type, key, found)
+    return found
+
+
+def _find(call: Call, key_type: int, key: str, found: _Found) -> None:
     kind = KINDS.get(key_type)
     if kind is None or (kind == "share" and (call.version < 6 or key.count(":") < 2)):
-        return _failed(key, InvalidRequest, "The coordinator type or its key is not valid.")
-    try:
-        if kind in _RIGHTS:
-            require(call, *_RIGHTS[kind], key)
-        else:
-            require(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
-    except ProtocolClientError as error:
-        return _failed(key, type(error), message_of(error))
+        raise InvalidRequest("The coordinator type or its key is not valid.")
+    if kind in _RIGHTS:
+        require(call, *_RIGHTS[kind], key)
+    else:
+        require(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     node = call.state.coordinator(kind, key)
     if node is None:
-        return _failed(key, GroupCoordinatorNotAvailable, "The coordinator is not available.")
-    return _Found(key=key, node_id=node.node_id, host=node.host, port=node.port, error_message="")
-
-
-def _failed(key: str, error: type[ProtocolClientError], message: str) -> _Found:
-    return _Found(key=key, error_code=error.ERROR_CODE, error_message=message, node_id=-1, host="", port=-1)
+        raise GroupCoordinatorNotAvailable("The coordinator is not available.")
+    found.node_id, found.host, found.port, found.error_message = node.node_id, node.host, node.port, ""
 
 
 def check_coordinator(call: Call, kind: str, key: str) -> None:
@@ -80,8 +79,3 @@ def check_group(call: Call, name: str, *, may_be_empty: bool = False) -> None:
     if not name and not may_be_empty:
         raise InvalidGroupId("The configured group id is invalid.")
     check_coordinator(call, "group", name)
-
-
-def message_of(error: ProtocolClientError) -> str:
-    """Return what a broker says with an error's code."""
-    return " ".join(map(str, error.args))

@@ -31,15 +31,8 @@ _Answer = _Topic.Partition
 _COMMITTED = 1
 #: The first versions with: a limit of the whole answer, batches of format 2, zstd, racks, diverging epochs, topic ids,
 #: the leader in an answer.
-_WITH_LIMIT, _WITH_BATCHES, _WITH_ZSTD, _WITH_RACKS, _WITH_DIVERGING, _WITH_IDS, _WITH_LEADERS = (
-    3,
-    4,
-    10,
-    11,
-    12,
-    13,
-    16,
-)
+_WITH_LIMIT, _WITH_BATCHES, _WITH_ZSTD, _WITH_RACKS = 3, 4, 10, 11
+_WITH_DIVERGING, _WITH_IDS, _WITH_LEADERS = 12, 13, 16
 _WITH_STATE = 15
 #: Errors of partitions that brokers do not look at.
 _NOT_HERE = (UnknownTopicOrPartition.ERROR_CODE, UnknownTopicId.ERROR_CODE, TopicAuthorizationFailed.ERROR_CODE)
@@ -288,11 +281,7 @@ def _respond(call: Call, context: FetchContext, answers: list[_Answer]) -> wire.
     return wire.FetchResponse(
         session_id=context.session_id,
         responses=list(topics.values()),
-        node_endpoints=[
-            wire.FetchResponse.Node(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-            for node in call.state.nodes.values()
-            if node.node_id in leaders and node.is_up
-        ],
+        node_endpoints=call.state.endpoints(wire.FetchResponse.Node, leaders),
     )
 
 

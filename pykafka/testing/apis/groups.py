@@ -16,9 +16,9 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 from pykafka.protocol import wire
-from pykafka.testing.apis.coordinators import check_group, message_of
+from pykafka.testing.apis.coordinators import check_group
 from pykafka.testing.authorization import may, operations, require
-from pykafka.testing.call import Call, HungUpError, api
+from pykafka.testing.call import Call, HungUpError, api, refusing
 from pykafka.testing.groups.classic import ClassicGroup, GroupState
 from pykafka.testing.groups.pending_answer import Client, PendingAnswer
 
@@ -68,53 +68,34 @@ def join_group(call: Call, request: wire.JoinGroupRequest) -> wire.JoinGroupResp
 @api(wire.SyncGroupRequest)
 def sync_group(call: Call, request: wire.SyncGroupRequest) -> wire.SyncGroupResponse:
     """Give a member its assignment; the answer comes when the leader has sent it."""
-    try:
-        check_group(call, request.group_id)
-        if call.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
-            raise InconsistentGroupProtocol("SyncGroup names the protocol from version 5 on")
-        return _answer_of(call, call.state.groups.sync(request))
-    except ProtocolClientError as error:
-        return wire.SyncGroupResponse(error_code=error.ERROR_CODE)
+    check_group(call, request.group_id)
+    if call.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+        raise InconsistentGroupProtocol("SyncGroup names the protocol from version 5 on")
+    return _answer_of(call, call.state.groups.sync(request))
 
 
 @api(wire.HeartbeatRequest)
 def heartbeat(call: Call, request: wire.HeartbeatRequest) -> wire.HeartbeatResponse:
     """Note that a member lives, and say whether its group rebalances."""
-    try:
-        check_group(call, request.group_id)
-        call.state.groups.heartbeat(request)
-    except ProtocolClientError as error:
-        return wire.HeartbeatResponse(error_code=error.ERROR_CODE)
+    check_group(call, request.group_id)
+    call.state.groups.heartbeat(request)
     return wire.HeartbeatResponse()
 
 
 @api(wire.LeaveGroupRequest)
 def leave_group(call: Call, request: wire.LeaveGroupRequest) -> wire.LeaveGroupResponse:
     """Remove members."""
-    try:
-        check_group(call, request.group_id)
-    except ProtocolClientError as error:
-        return wire.LeaveGroupResponse(error_code=error.ERROR_CODE)
+    check_group(call, request.group_id)
+    response = wire.LeaveGroupResponse()
     if call.version < 3:
-        code = _leave(call, request.group_id, request.member_id, None)
-        return wire.LeaveGroupResponse(error_code=code)
-    left = [
-        _Left(
-            member_id=one.member_id,
-            group_instance_id=one.group_instance_id,
-            error_code=_leave(call, request.group_id, one.member_id, one.group_instance_id),
-        )
-        for one in request.members
-    ]
-    return wire.LeaveGroupResponse(members=left)
-
-
-def _leave(call: Call, group: str, member_id: str, instance_id: str | None) -> int:
-    try:
-        call.state.groups.leave(group, member_id, instance_id)
-    except ProtocolClientError as error:
-        return error.ERROR_CODE
-    return 0
+        call.state.groups.leave(request.group_id, request.member_id, None)
+        return response
+    for one in request.members:
+        left = _Left(member_id=one.member_id, group_instance_id=one.group_instance_id)
+        with refusing(left):
+            call.state.groups.leave(request.group_id, one.member_id, one.group_instance_id)
+        response.members.append(left)
+    return response
 
 
 @api(wire.DescribeGroupsRequest)
@@ -195,11 +176,9 @@ def delete_groups(call: Call, request: wire.DeleteGroupsRequest) -> wire.DeleteG
     results = []
     for name in request.groups_names:
         result = wire.DeleteGroupsResponse.Group(group_id=name)
-        try:
+        with refusing(result):
             check_group(call, name)
             call.state.groups.delete(name)
-        except ProtocolClientError as error:
-            result.error_code, result.error_message = error.ERROR_CODE, message_of(error)
         results.append(result)
     return wire.DeleteGroupsResponse(results=results)
 
@@ -208,12 +187,8 @@ def delete_groups(call: Call, request: wire.DeleteGroupsRequest) -> wire.DeleteG
 def offset_delete(call: Call, request: wire.OffsetDeleteRequest) -> wire.OffsetDeleteResponse:
     """Delete committed offsets of topics that no member reads."""
     state, response = call.state, wire.OffsetDeleteResponse()
-    try:
-        check_group(call, request.group_id)
-        group = state.groups.for_offset_delete(request.group_id)
-    except ProtocolClientError as error:
-        response.error_code = error.ERROR_CODE
-        return response
+    check_group(call, request.group_id)
+    group = state.groups.for_offset_delete(request.group_id)
     for topic in request.topics:
         known = state.topics.get(topic.name)
         count = 0 if known is None else len(known.partitions)

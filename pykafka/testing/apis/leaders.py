@@ -11,13 +11,11 @@ from pykafka.exceptions import (
     InvalidRequest,
     NoReassignmentInProgress,
     PreferredLeaderNotAvailable,
-    ProtocolClientError,
     UnknownTopicOrPartition,
 )
 from pykafka.protocol import wire
-from pykafka.testing.apis.coordinators import message_of
 from pykafka.testing.apis.topics import check_replicas
-from pykafka.testing.call import Call, api
+from pykafka.testing.call import Call, api, refusing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,12 +48,10 @@ def elect_leaders(call: Call, request: wire.ElectLeadersRequest) -> wire.ElectLe
 def _outcome(
     state: ClusterState, topic: str, index: int, kind: int
 ) -> wire.ElectLeadersResponse.ReplicaElectionResult.PartitionResult:
-    answer = wire.ElectLeadersResponse.ReplicaElectionResult.PartitionResult
-    try:
+    outcome = wire.ElectLeadersResponse.ReplicaElectionResult.PartitionResult(partition_id=index, error_message=None)
+    with refusing(outcome, None):
         _elect(state, topic, index, kind)
-    except ProtocolClientError as error:
-        return answer(partition_id=index, error_code=error.ERROR_CODE, error_message=message_of(error) or None)
-    return answer(partition_id=index, error_message=None)
+    return outcome
 
 
 def _elect(state: ClusterState, topic: str, index: int, kind: int) -> None:
@@ -94,11 +90,9 @@ def alter_partition_reassignments(
         partitions = []
         for asked in topic.partitions:
             result = answer.Partition(partition_index=asked.partition_index, error_message=None)
-            try:
+            with refusing(result, None):
                 partition = _to_move(call.state, topic.name, asked.partition_index)
                 _move(call.state, partition, asked.replicas, allows_factor)
-            except ProtocolClientError as error:
-                result.error_code, result.error_message = error.ERROR_CODE, message_of(error) or None
             partitions.append(result)
         responses.append(answer(name=topic.name, partitions=partitions))
     return wire.AlterPartitionReassignmentsResponse(

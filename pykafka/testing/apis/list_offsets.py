@@ -1,4 +1,4 @@
-"""ListOffsets: the first and last offsets of partitions, and offsets by time."""
+"""ListOffsets: the first and last offsets of partitions, and by time; OffsetForLeaderEpoch: where epochs end (KIP-320)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from pykafka.testing.topics import Partition
 
 _Topic = wire.ListOffsetsResponse.Topic
 _Answer = _Topic.Partition
+_EndOffset = wire.OffsetForLeaderEpochResponse.Topic.Partition
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 #: The first versions that have them.
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
@@ -47,17 +48,21 @@ def list_offsets(call: Call, request: wire.ListOffsetsRequest) -> wire.ListOffse
 def _error(call: Call, partition: Partition | None, asked: Any, times: int) -> int:
     if times > 1:
         return InvalidRequest.ERROR_CODE
+    if error := _leader_error(call, partition, asked):
+        return error
+    if asked.timestamp < EARLIEST_PENDING_UPLOAD or call.version < _SINCE.get(asked.timestamp, 0):
+        return UnsupportedVersion.ERROR_CODE
+    return 0
+
+
+def _leader_error(call: Call, partition: Partition | None, asked: Any) -> int:
     if partition is None:
         return UnknownTopicOrPartition.ERROR_CODE
     if call.node.node_id not in partition.replicas:
         return NotLeaderForPartition.ERROR_CODE
     if error := epoch_error_of(partition, asked.current_leader_epoch):
         return error
-    if call.node.node_id != partition.leader:
-        return NotLeaderForPartition.ERROR_CODE
-    if asked.timestamp < EARLIEST_PENDING_UPLOAD or call.version < _SINCE.get(asked.timestamp, 0):
-        return UnsupportedVersion.ERROR_CODE
-    return 0
+    return 0 if call.node.node_id == partition.leader else NotLeaderForPartition.ERROR_CODE
 
 
 def _find(call: Call, request: wire.ListOffsetsRequest, partition: Partition, asked: Any, answer: _Answer) -> None:
@@ -95,3 +100,22 @@ def _several(call: Call, partition: Partition, asked: Any, below: int) -> list[i
     elif asked.timestamp != LATEST:
         known = [one for one in known if one[1] <= asked.timestamp]
     return [offset for offset, _ in reversed(known)][: asked.max_num_offsets]
+
+
+@api(wire.OffsetForLeaderEpochRequest)
+def offset_for_leader_epoch(call: Call, request: wire.OffsetForLeaderEpochRequest) -> wire.OffsetForLeaderEpochResponse:
+    """Say where each epoch ends, so that readers find out whether their log is still the leader's."""
+    response = wire.OffsetForLeaderEpochResponse()
+    for topic in request.topics:
+        parts = [_end_of(call, topic.topic, part) for part in topic.partitions]
+        response.topics.append(response.Topic(topic=topic.topic, partitions=parts))
+    return response
+
+
+def _end_of(call: Call, topic: str, asked: Any) -> _EndOffset:
+    answer = _EndOffset(partition=asked.partition)
+    partition = call.state.partition(topic, asked.partition)
+    answer.error_code = _leader_error(call, partition, asked)
+    if partition is not None and not answer.error_code:
+        answer.leader_epoch, answer.end_offset = partition.end_of_epoch(asked.leader_epoch)
+    return answer

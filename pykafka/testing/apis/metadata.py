@@ -1,8 +1,8 @@
-"""Metadata: brokers, topics and leaders; it creates topics if it may."""
+"""Metadata: brokers, topics and leaders, and topics if it may create them; DescribeTopicPartitions: page by page (KIP-966)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from pykafka.admin.acls import ResourceType
@@ -23,8 +23,13 @@ from pykafka.testing.call import Call, api
 from pykafka.testing.topicnames import is_legal
 from pykafka.testing.topics import INTERNAL_TOPICS, Partition, Topic
 
+P = TypeVar("P", wire.MetadataResponse.Topic.Partition, wire.DescribeTopicPartitionsResponse.Topic.Partition)
 _Listed = wire.MetadataResponse.Topic
+_Pages = wire.DescribeTopicPartitionsRequest
+_Page = wire.DescribeTopicPartitionsResponse
 _NO_ID = UUID(int=0)
+#: The most partitions of a page: max.request.partition.size.limit.
+_PAGE_MAX: Final = 2000
 #: The first versions that ask for topics by id, and that may forbid to create them.
 _WITH_IDS, _WITH_CHOICE = 12, 4
 
@@ -41,11 +46,7 @@ def metadata(call: Call, request: wire.MetadataRequest) -> wire.MetadataResponse
         for topic in topics:
             if topic.name and topic.error_code != TopicAuthorizationFailed.ERROR_CODE:
                 topic.topic_authorized_operations = operations(call, ResourceType.TOPIC, topic.name)
-    brokers = [
-        wire.MetadataResponse.Broker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-        for node in state.nodes.values()
-        if node.is_up
-    ]
+    brokers = state.endpoints(wire.MetadataResponse.Broker)
     # Brokers without ZooKeeper name one that is up: it passes requests on to the controller.
     others = brokers[0].node_id if brokers else -1
     controller = state.controller_id if state.is_up(state.controller_id) else others
@@ -114,18 +115,9 @@ def _described(call: Call, topic: Topic) -> _Listed:
 
 
 def _partition(call: Call, partition: Partition) -> _Listed.Partition:
-    state = call.state
-    offline = [node for node in partition.replicas if not state.is_up(node)]
-    described = _Listed.Partition(
-        partition_index=partition.index,
-        leader_id=partition.leader,
-        leader_epoch=partition.leader_epoch,
-        replica_nodes=list(partition.replicas),
-        isr_nodes=list(partition.isr),
-        offline_replicas=offline,
-    )
-    if not state.is_up(partition.leader):
-        described.error_code = LeaderNotAvailable.ERROR_CODE
+    described = _leadership(call, partition, _Listed.Partition)
+    offline = described.offline_replicas
+    if described.error_code:
         described.leader_id = -1
     elif offline and call.version == 0:
         # This version has no brokers that are down, not even as replicas.
@@ -133,3 +125,59 @@ def _partition(call: Call, partition: Partition) -> _Listed.Partition:
         described.replica_nodes = [node for node in partition.replicas if node not in offline]
         described.isr_nodes = [node for node in partition.isr if node not in offline]
     return described
+
+
+def _leadership(call: Call, partition: Partition, kind: type[P]) -> P:
+    is_up = call.state.is_up
+    return kind(
+        error_code=0 if is_up(partition.leader) else LeaderNotAvailable.ERROR_CODE,
+        partition_index=partition.index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=[node for node in partition.replicas if not is_up(node)],
+    )
+
+
+@api(_Pages)
+def describe_topic_partitions(call: Call, request: _Pages) -> _Page:
+    """Describe a page of the partitions of topics, in the order of their names."""
+    state, cursor = call.state, request.cursor
+    asked = {topic.name for topic in request.topics}
+    first = cursor.topic_name if cursor is not None else ""
+    known_names = (name for name in state.topics if may_describe(call, name))
+    names = sorted(name for name in asked or known_names if name >= first)
+    if cursor is not None and cursor.partition_index < 0:
+        return _Page(topics=[_Page.Topic(error_code=InvalidRequest.ERROR_CODE, name=first)])
+    room = max(1, min(request.response_partition_limit, _PAGE_MAX))
+    response = _Page()
+    for name in names:
+        start = cursor.partition_index if cursor is not None and name == first else 0
+        topic = _paged(call, name, start, room)
+        known = None if topic.error_code else state.topics.get(name)
+        response.topics.append(topic)
+        room -= len(topic.partitions)
+        if known is not None and start + len(topic.partitions) < len(known.partitions):
+            response.next_cursor = _Pages.Cursor(topic_name=name, partition_index=start + len(topic.partitions))
+            break
+        if room <= 0 and name != names[-1]:
+            response.next_cursor = _Pages.Cursor(topic_name=names[names.index(name) + 1], partition_index=0)
+            break
+    return response
+
+
+def _paged(call: Call, name: str, start: int, room: int) -> _Page.Topic:
+    if not may_describe(call, name):
+        return _Page.Topic(error_code=TopicAuthorizationFailed.ERROR_CODE, name=name)
+    answer = _Page.Topic(name=name, topic_authorized_operations=operations(call, ResourceType.TOPIC, name))
+    topic = call.state.topics.get(name)
+    if topic is None:
+        answer.error_code = (UnknownTopicOrPartition if is_legal(name) else InvalidTopic).ERROR_CODE
+        return answer
+    answer.topic_id, answer.is_internal = topic.id, topic.is_internal
+    for partition in topic.partitions[start : start + room]:
+        row = _leadership(call, partition, _Page.Topic.Partition)
+        row.eligible_leader_replicas, row.last_known_elr = [], []
+        answer.partitions.append(row)
+    return answer

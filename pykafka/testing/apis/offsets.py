@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from pykafka.admin.acls import ResourceType
@@ -22,14 +23,12 @@ from pykafka.protocol import wire
 from pykafka.testing.apis.coordinators import check_group
 from pykafka.testing.authorization import may, require
 from pykafka.testing.call import Call, api
-from pykafka.testing.groups.commit import Commit
+from pykafka.testing.groups.group import Commit
 from pykafka.testing.topics import Topic
 from pykafka.testing.transactions import Identity
 
 _Commit = wire.OffsetCommitRequest
-_Committed = wire.OffsetCommitResponse
 _TxnCommit = wire.TxnOffsetCommitRequest
-_TxnCommitted = wire.TxnOffsetCommitResponse
 _Fetch = wire.OffsetFetchRequest
 _Fetched = wire.OffsetFetchResponse
 #: The version that keeps offsets in ZooKeeper, apart from those of all others.
@@ -40,16 +39,6 @@ _COMMIT_BY_ID, _FETCH_BY_ID, _TXN_COMMIT_BY_ID = 10, 10, 6
 
 def _topic(call: Call, name: str, topic_id: UUID, *, by_id: bool) -> Topic | None:
     return call.state.topic_ids.get(topic_id) if by_id else call.state.topics.get(name)
-
-
-def _named(call: Call, topics: Iterable[_Commit.Topic | _TxnCommit.Topic], *, by_id: bool) -> list[tuple[str, int]]:
-    found = [(_topic(call, one.name, one.topic_id, by_id=by_id), one) for one in topics]
-    return [
-        (topic.name, partition.partition_index)
-        for topic, one in found
-        if topic is not None
-        for partition in one.partitions
-    ]
 
 
 def _refusal(
@@ -66,86 +55,68 @@ def _refusal(
     return 0
 
 
-def _stored(
-    call: Call, asked: _Commit.Topic | _TxnCommit.Topic, refused: int, store: Callable[..., None], *, by_id: bool
-) -> Iterator[tuple[int, int]]:
-    """Store the offsets of a topic that are not refused, and yield the number and the error code of each partition.
-
-    :param refused: the error code of the whole request; 0: there is none
-    :param store: called with topic, partition, offset, leader epoch and metadata
-    """
-    topic = _topic(call, asked.name, asked.topic_id, by_id=by_id)
-    for one in asked.partitions:
-        code = _refusal(call, topic, one, by_id=by_id) or refused
-        if not code and topic is not None:
-            committed = one.committed_offset, one.committed_leader_epoch, one.committed_metadata
-            store(topic.name, one.partition_index, *committed)
-        yield one.partition_index, code
-
-
 @api(wire.OffsetCommitRequest)
-def offset_commit(call: Call, request: wire.OffsetCommitRequest) -> wire.OffsetCommitResponse:
+def offset_commit(call: Call, request: _Commit) -> wire.OffsetCommitResponse:
     """Store offsets of a group."""
-    by_id = call.version >= _COMMIT_BY_ID
-    commit = Commit(
-        request.member_id,
-        request.group_instance_id,
-        request.generation_id_or_member_epoch,
-        False,
-        call.version,
-        _named(call, request.topics, by_id=by_id),
-    )
-    refused = 0
-    try:
-        check_group(call, request.group_id, may_be_empty=True)
-        if call.version != _IN_ZOOKEEPER:
-            call.state.groups.check_commit(request.group_id, commit)
-    except ProtocolClientError as error:
-        refused = error.ERROR_CODE
-    keep_ms = request.retention_time_ms if 2 <= call.version <= 4 and request.retention_time_ms >= 0 else None
+    group, keep_ms = request.group_id, request.retention_time_ms
     offsets = call.state.zookeeper_offsets if call.version == _IN_ZOOKEEPER else call.state.offsets
 
-    def store(topic: str, index: int, offset: int, leader_epoch: int, metadata: str | None) -> None:
-        offsets.commit(request.group_id, topic, index, offset, leader_epoch, metadata, keep_ms)
+    def check(commit: Commit) -> None:
+        check_group(call, group, may_be_empty=True)
+        if call.version != _IN_ZOOKEEPER:
+            call.state.groups.check_commit(group, commit)
 
-    response = wire.OffsetCommitResponse()
-    for asked in request.topics:
-        results = [
-            _Committed.Topic.Partition(partition_index=index, error_code=code)
-            for index, code in _stored(call, asked, refused, store, by_id=by_id)
-        ]
-        response.topics.append(_Committed.Topic(name=asked.name, topic_id=asked.topic_id, partitions=results))
+    store = partial(offsets.commit, group, keep_ms=keep_ms if 2 <= call.version <= 4 and keep_ms >= 0 else None)
+    response: wire.OffsetCommitResponse = _commit(call, request, check, store)
     return response
 
 
-@api(wire.TxnOffsetCommitRequest)
-def txn_offset_commit(call: Call, request: wire.TxnOffsetCommitRequest) -> wire.TxnOffsetCommitResponse:
+@api(_TxnCommit)
+def txn_offset_commit(call: Call, request: _TxnCommit) -> wire.TxnOffsetCommitResponse:
     """Store offsets of a group until the transaction of the producer ends."""
-    by_id = call.version >= _TXN_COMMIT_BY_ID
-    commit = Commit(
-        request.member_id,
-        request.group_instance_id,
-        request.generation_id_or_member_epoch,
-        True,
-        call.version,
-        _named(call, request.topics, by_id=by_id),
-    )
+    group, producer = request.group_id, Identity(request.producer_id, request.producer_epoch)
+
+    def check(commit: Commit) -> None:
+        check_group(call, group)
+        call.state.transactions.check_offsets(request.transactional_id, producer, group, call.version)
+        _check_member(call, group, commit)
+
+    store = partial(call.state.offsets.commit_pending, request.producer_id, group)
+    response: wire.TxnOffsetCommitResponse = _commit(call, request, check, store)
+    return response
+
+
+def _commit(
+    call: Call,
+    request: _Commit | _TxnCommit,
+    check: Callable[[Commit], None],
+    store: Callable[..., None],
+) -> Any:
+    """Store the offsets of a request that are not refused, and return the response.
+
+    :param check: raises the error of the whole request
+    :param store: called with topic, partition, offset, leader epoch and metadata
+    """
+    is_transactional = isinstance(request, _TxnCommit)
+    by_id = call.version >= (_TXN_COMMIT_BY_ID if is_transactional else _COMMIT_BY_ID)
+    asked = [(one, _topic(call, one.name, one.topic_id, by_id=by_id)) for one in request.topics]
+    named = [(topic.name, part.partition_index) for one, topic in asked if topic is not None for part in one.partitions]
+    member = request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
     refused = 0
-    producer = Identity(request.producer_id, request.producer_epoch)
     try:
-        check_group(call, request.group_id)
-        call.state.transactions.check_offsets(request.transactional_id, producer, request.group_id, call.version)
-        _check_member(call, request.group_id, commit)
+        check(Commit(*member, is_transactional, call.version, named))
     except ProtocolClientError as error:
         refused = error.ERROR_CODE
-    store = partial(call.state.offsets.commit_pending, request.producer_id, request.group_id)
-    response = wire.TxnOffsetCommitResponse()
-    for asked in request.topics:
-        results = [
-            _TxnCommitted.Topic.Partition(partition_index=index, error_code=code)
-            for index, code in _stored(call, asked, refused, store, by_id=by_id)
-        ]
-        response.topics.append(_TxnCommitted.Topic(name=asked.name, topic_id=asked.topic_id, partitions=results))
+    response: Any = request.response()
+    for one, topic in asked:
+        result = response.Topic(name=one.name, topic_id=one.topic_id)
+        for part in one.partitions:
+            code = _refusal(call, topic, part, by_id=by_id) or refused
+            if not code and topic is not None:
+                committed = part.committed_offset, part.committed_leader_epoch, part.committed_metadata
+                store(topic.name, part.partition_index, *committed)
+            result.partitions.append(result.Partition(partition_index=part.partition_index, error_code=code))
+        response.topics.append(result)
     return response
 
 
@@ -162,29 +133,14 @@ def offset_fetch(call: Call, request: wire.OffsetFetchRequest) -> wire.OffsetFet
     if call.version >= 8:
         groups = [_of_group(call, one, require_stable=request.require_stable) for one in request.groups]
         return wire.OffsetFetchResponse(groups=groups)
-    topics = (
-        None
-        if request.topics is None
-        else [
-            _Fetch.Group.Topic(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics
-        ]
-    )
-    asked = _Fetch.Group(group_id=request.group_id, topics=topics)
-    found = _of_group(call, asked, require_stable=request.require_stable)
-    response = wire.OffsetFetchResponse(error_code=found.error_code)
+    wanted = _Fetch.Group.Topic
+    topics = [wanted(name=one.name, partition_indexes=one.partition_indexes) for one in request.topics or ()]
+    asked = _Fetch.Group(group_id=request.group_id, topics=None if request.topics is None else topics)
+    found: Any = _of_group(call, asked, require_stable=request.require_stable)
     for topic in found.topics:
-        partitions = [
-            _Fetched.Topic.Partition(
-                partition_index=one.partition_index,
-                committed_offset=one.committed_offset,
-                committed_leader_epoch=one.committed_leader_epoch,
-                metadata=one.metadata,
-                error_code=one.error_code or found.error_code,
-            )
-            for one in topic.partitions
-        ]
-        response.topics.append(_Fetched.Topic(name=topic.name, partitions=partitions))
-    return response
+        for part in topic.partitions:
+            part.error_code = part.error_code or found.error_code
+    return wire.OffsetFetchResponse(error_code=found.error_code, topics=found.topics)
 
 
 def _of_group(call: Call, asked: _Fetch.Group, *, require_stable: bool) -> _Fetched.Group:

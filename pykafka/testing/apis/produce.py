@@ -17,11 +17,12 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.records import RawBatch
-from pykafka.testing.call import Call, HungUpError, api
-from pykafka.testing.incoming import RefusedError, Rules, checked
-from pykafka.testing.producers import SequencedBatch, SequenceError
+from pykafka.testing.call import Call, HungUpError, api, refusing
+from pykafka.testing.incoming import Rules, checked
+from pykafka.testing.producers import SequencedBatch
 from pykafka.testing.quotas import PRODUCE
 from pykafka.testing.topics import Partition, Topic
+from pykafka.testing.transactions import Identity
 
 _Topic = wire.ProduceResponse.Topic
 _Answer = _Topic.Partition
@@ -73,20 +74,13 @@ def _write(
         unknown_id = topic is None and call.version >= _FIRST_WITH_IDS
         code = UnknownTopicId.ERROR_CODE if unknown_id else UnknownTopicOrPartition.ERROR_CODE
         return _Answer(index=asked.index, error_code=code, base_offset=_NO_OFFSET)
-    try:
-        return _append(call, request, topic, partition, asked.records, written)
-    except (RefusedError, SequenceError) as error:
-        blamed = error.records if isinstance(error, RefusedError) else ()
-        return _Answer(
-            index=asked.index,
-            error_code=error.code,
-            base_offset=_NO_OFFSET,
-            error_message=str(error) or None,
-            log_start_offset=partition.log.start if isinstance(error, SequenceError) else -1,
-            record_errors=[
-                _Answer.RecordError(batch_index=index, batch_index_error_message=text) for index, text in blamed
-            ],
-        )
+    answer, blamed = _Answer(index=asked.index, base_offset=_NO_OFFSET), list[tuple[int, str]]()
+    with refusing(answer, None):
+        written.append(_append(call, request, topic, partition, asked.records, answer, blamed))
+    answer.record_errors = [
+        _Answer.RecordError(batch_index=index, batch_index_error_message=text) for index, text in blamed
+    ]
+    return answer
 
 
 def _append(
@@ -95,37 +89,35 @@ def _append(
     topic: Topic,
     partition: Partition,
     records: Any,
-    written: list[_Written],
-) -> _Answer:
+    answer: _Answer,
+    blamed: list[tuple[int, str]],
+) -> _Written:
     state, log = call.state, partition.log
     if request.acks not in (_ALL, _NONE, 1) and not (state.data_path.takes_any_acks and request.acks > 0):
-        raise RefusedError(InvalidRequiredAcks.ERROR_CODE, f"acks is {request.acks}")
+        raise InvalidRequiredAcks(f"acks is {request.acks}")
     if partition.leader != call.node.node_id:
-        raise RefusedError(NotLeaderForPartition.ERROR_CODE, "")
+        raise NotLeaderForPartition
     now_ms = state.now_ms()
     magic, node_id = topic.message_format(state.data_path.message_format), call.node.node_id
-    raws = checked(records, topic, Rules(call.version, magic, now_ms, node_id))
+    raws = checked(records, topic, Rules(call.version, magic, now_ms, blamed, node_id))
     least = int(topic.setting("min.insync.replicas", node_id))
     if request.acks == _ALL and len(partition.isr) < least:
-        raise RefusedError(
-            NotEnoughReplicas.ERROR_CODE, f"{len(partition.isr)} replicas are in sync; min.insync.replicas is {least}"
-        )
+        raise NotEnoughReplicas(f"{len(partition.isr)} replicas are in sync; min.insync.replicas is {least}")
     append_time = now_ms if topic.setting("message.timestamp.type", node_id) == "LogAppendTime" else -1
-    known = _check_producers(call, request, partition, raws)
+    known = _check_producers(call, request, partition, raws, answer)
     if known is not None:
         first, end = known.offset, known.offset + raws[0].next_offset - raws[0].base_offset
     else:
         first = log.append(raws, now_ms, partition.leader_epoch, append_time)
         end = log.end
         state.waiters.wake(partition)
-    time = append_time if known is None else known.time_ms
-    answer = _Answer(index=partition.index, base_offset=first, log_append_time_ms=time, log_start_offset=log.start)
-    written.append(_Written(answer, topic, partition, end))
-    return answer
+    answer.base_offset, answer.log_start_offset = first, log.start
+    answer.log_append_time_ms = append_time if known is None else known.time_ms
+    return _Written(answer, topic, partition, end)
 
 
 def _check_producers(
-    call: Call, request: wire.ProduceRequest, partition: Partition, raws: list[RawBatch]
+    call: Call, request: wire.ProduceRequest, partition: Partition, raws: list[RawBatch], answer: _Answer
 ) -> SequencedBatch | None:
     # Only formats from 2 on have producers, and of these there is one batch in a request.
     if not raws or raws[0].producer_id < 0:
@@ -133,16 +125,18 @@ def _check_producers(
     raw, state = raws[0], call.state
     if known := partition.log.producers.duplicate(raw, state.data_path.remembered):
         return known
-    if raw.is_transactional and state.check_transactional is not None:
-        code = state.check_transactional(
-            partition, request.transactional_id, raw.producer_id, raw.producer_epoch, call.version
-        )
-        if code:
-            is_of_log = code == InvalidProducerEpoch.ERROR_CODE and not state.data_path.verifies
-            raise SequenceError(code, "") if is_of_log else RefusedError(code, "")
+    if raw.is_transactional:
+        producer = Identity(raw.producer_id, raw.producer_epoch)
+        try:
+            state.transactions.check_produce(partition, request.transactional_id, producer, call.version)
+        except InvalidProducerEpoch:
+            if not state.data_path.verifies:  # then it is the log's own error
+                answer.log_start_offset = partition.log.start
+            raise
+    answer.log_start_offset = partition.log.start  # with errors of the log, too
     partition.log.producers.check(raw, state.data_path.refuses_unknown)
     if not raw.is_transactional and raw.producer_id in partition.log.open_transactions:
-        raise SequenceError(InvalidTxnState.ERROR_CODE, f"producer {raw.producer_id} has a transaction under way here")
+        raise InvalidTxnState(f"producer {raw.producer_id} has a transaction under way here")
     if raw.is_transactional and call.version >= _FIRST_THAT_ADDS:
         partition.log.producers.check_start(raw)
     return None
@@ -187,8 +181,4 @@ def _name_leaders(call: Call, request: wire.ProduceRequest, response: wire.Produ
             if partition is not None:
                 answer.current_leader = _Answer.Leader(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
                 leaders.add(partition.leader)
-    response.node_endpoints = [
-        wire.ProduceResponse.Node(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-        for node in state.nodes.values()
-        if node.node_id in leaders and node.is_up
-    ]
+    response.node_endpoints = state.endpoints(wire.ProduceResponse.Node, leaders)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pykafka.exceptions import InvalidRequest, ProtocolClientError, UnsupportedVersion
+from pykafka.exceptions import InvalidRequest, UnsupportedVersion
 from pykafka.protocol import wire
-from pykafka.testing.apis.coordinators import message_of
-from pykafka.testing.call import Call, api
+from pykafka.testing.call import Call, api, refusing
 from pykafka.testing.quotas import CLIENT, IP, USER, Entity
 
 _Described = wire.DescribeClientQuotasResponse.Entry
@@ -21,18 +20,22 @@ _TYPES: Final = {USER, CLIENT, IP}
 def describe_client_quotas(call: Call, request: wire.DescribeClientQuotasRequest) -> wire.DescribeClientQuotasResponse:
     """Describe the quotas of the entities that all components match."""
     wanted = {component.entity_type: component for component in request.components}
-    try:
-        if unknown := [name for name in wanted if name not in _TYPES]:
-            raise UnsupportedVersion(f"Custom entity type '{unknown[0]}' not supported")
-        if len(wanted) < len(request.components):
-            raise InvalidRequest("Duplicate filter component entity type")
-        if IP in wanted and len(wanted) > 1:
-            raise InvalidRequest("Invalid entity filter component combination")
-    except ProtocolClientError as error:
-        return wire.DescribeClientQuotasResponse(
-            error_code=error.ERROR_CODE, error_message=message_of(error), entries=None
-        )
-    entries = [
+    response = wire.DescribeClientQuotasResponse(error_message=None, entries=None)
+    with refusing(response):
+        response.entries = _described(call, request, wanted)
+    return response
+
+
+def _described(
+    call: Call, request: wire.DescribeClientQuotasRequest, wanted: dict[str, _Component]
+) -> list[_Described]:
+    if unknown := [name for name in wanted if name not in _TYPES]:
+        raise UnsupportedVersion(f"Custom entity type '{unknown[0]}' not supported")
+    if len(wanted) < len(request.components):
+        raise InvalidRequest("Duplicate filter component entity type")
+    if IP in wanted and len(wanted) > 1:
+        raise InvalidRequest("Invalid entity filter component combination")
+    return [
         _Described(
             entity=[_Described.Entity(entity_type=kind, entity_name=name) for kind, name in sorted(entity, key=str)],
             values=[_Described.Value(key=key, value=value) for key, value in values.items()],
@@ -40,7 +43,6 @@ def describe_client_quotas(call: Call, request: wire.DescribeClientQuotasRequest
         for entity, values in call.state.quotas.values.items()
         if _matches(entity, wanted, is_strict=request.strict)
     ]
-    return wire.DescribeClientQuotasResponse(error_message=None, entries=entries)
 
 
 def _matches(entity: Entity, wanted: dict[str, _Component], *, is_strict: bool) -> bool:
@@ -63,12 +65,10 @@ def alter_client_quotas(call: Call, request: wire.AlterClientQuotasRequest) -> w
         answer.entity = [
             _Altered.Entity(entity_type=one.entity_type, entity_name=one.entity_name) for one in asked.entity
         ]
-        try:
+        with refusing(answer):
             for op in asked.ops:
                 quotas.check(entity, op.key)
             for op in () if request.validate_only else asked.ops:
                 quotas.set(entity, op.key, None if op.remove else op.value)
-        except ProtocolClientError as error:
-            answer.error_code, answer.error_message = error.ERROR_CODE, message_of(error)
         answers.append(answer)
     return wire.AlterClientQuotasResponse(entries=answers)

@@ -8,15 +8,13 @@ from pykafka.admin.scram_users import MAX_ITERATIONS, MIN_ITERATIONS, ScramMecha
 from pykafka.exceptions import (
     DuplicateResource,
     IllegalSaslState,
-    ProtocolClientError,
     ResourceNotFound,
     SaslAuthenticationFailed,
     UnacceptableCredential,
     UnsupportedSaslMechanism,
 )
 from pykafka.protocol import wire
-from pykafka.testing.apis.coordinators import message_of
-from pykafka.testing.call import Call, api
+from pykafka.testing.call import Call, api, refusing
 from pykafka.testing.sasl import LoginRefusedError, Sasl, ScramCredential
 
 _Described = wire.DescribeUserScramCredentialsResponse.Result
@@ -29,7 +27,7 @@ def sasl_handshake(call: Call, request: wire.SaslHandshakeRequest) -> wire.SaslH
     """Begin a login; in version 0 tokens follow that are no requests."""
     login = call.session.login
     if login is None or not login.may_begin():
-        return wire.SaslHandshakeResponse(error_code=IllegalSaslState.ERROR_CODE)
+        raise IllegalSaslState
     answer = wire.SaslHandshakeResponse(mechanisms=login.sasl.mechanisms)
     if request.mechanism in login.sasl.mechanisms:
         login.begin(request.mechanism, is_bare=call.version == 0)
@@ -43,16 +41,13 @@ def sasl_authenticate(call: Call, request: wire.SaslAuthenticateRequest) -> wire
     """Take a client's token; brokers wait a little before they refuse wrong credentials."""
     login = call.session.login
     if login is None or not login.is_under_way:
-        return wire.SaslAuthenticateResponse(
-            error_code=IllegalSaslState.ERROR_CODE,
-            error_message="SaslAuthenticate request received after successful authentication",
-        )
+        raise IllegalSaslState("SaslAuthenticate request received after successful authentication")
     try:
         token = login.step(bytes(request.auth_bytes))
     except LoginRefusedError as error:
         call.is_last = True
         call.delay_ms += login.sasl.failure_delay_ms
-        return wire.SaslAuthenticateResponse(error_code=SaslAuthenticationFailed.ERROR_CODE, error_message=str(error))
+        raise SaslAuthenticationFailed(str(error)) from error
     return wire.SaslAuthenticateResponse(auth_bytes=token, error_message="", session_lifetime_ms=login.lifetime_ms)
 
 
@@ -66,20 +61,17 @@ def describe_user_scram_credentials(
     results = []
     for name in asked or sorted({user for user, _ in scram}):
         result = _Described(user=name, error_message=None)
-        result.credential_infos = [
-            _Described.CredentialInfo(mechanism=kind, iterations=scram[name, str(kind)].iterations)
-            for kind in ScramMechanism
-            if (name, str(kind)) in scram
-        ]
-        if asked[name] > 1:
-            result.error_code = DuplicateResource.ERROR_CODE
-            result.error_message = (
-                f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
-            )
-            result.credential_infos = []
-        elif not result.credential_infos:
-            result.error_code = ResourceNotFound.ERROR_CODE
-            result.error_message = f"Attempt to describe a user credential that does not exist: {name}"
+        with refusing(result):
+            if asked[name] > 1:
+                text = "Cannot describe SCRAM credentials for the same user twice in a single request"
+                raise DuplicateResource(f"{text}: {name}")
+            result.credential_infos = [
+                _Described.CredentialInfo(mechanism=kind, iterations=scram[name, str(kind)].iterations)
+                for kind in ScramMechanism
+                if (name, str(kind)) in scram
+            ]
+            if not result.credential_infos:
+                raise ResourceNotFound(f"Attempt to describe a user credential that does not exist: {name}")
         results.append(result)
     return wire.DescribeUserScramCredentialsResponse(error_message=None, results=results)
 
@@ -92,12 +84,10 @@ def alter_user_scram_credentials(call: Call, request: _Alter) -> wire.AlterUserS
     results = {}
     for change in changes:
         results[change.name] = result = _Altered(user=change.name, error_message=None)
-        try:
+        with refusing(result):
             if counts[change.name] > 1:
                 raise DuplicateResource("A user credential cannot be altered twice in the same request")
             _alter(call.state.sasl, change)
-        except ProtocolClientError as error:
-            result.error_code, result.error_message = error.ERROR_CODE, message_of(error)
     return wire.AlterUserScramCredentialsResponse(results=list(results.values()))
 
 

@@ -14,9 +14,8 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.wire.share_groups import LeaderIdAndEpoch, NodeEndpoint
-from pykafka.testing.apis.coordinators import message_of
 from pykafka.testing.apis.share_groups import check_on
-from pykafka.testing.call import Call, api
+from pykafka.testing.call import Call, api, message_of, refuse
 from pykafka.testing.groups.consumer_member import Key
 from pykafka.testing.groups.share_partitions import SharePartition
 from pykafka.testing.share_sessions import FINAL, ShareSession, ShareSessions
@@ -31,18 +30,13 @@ _NO_ERROR: _Error = 0, ""
 @api(wire.ShareFetchRequest)
 def share_fetch(call: Call, request: wire.ShareFetchRequest) -> wire.ShareFetchResponse:
     """Acknowledge, then acquire records, and wait until there are some or the time is up."""
-    try:
-        check_on(call)
-        if request.is_renew_ack and any(
-            (request.max_wait_ms, request.min_bytes, request.max_bytes, request.max_records)
-        ):
-            raise InvalidRequest("A fetch that renews locks has no room for records.")
-        session = _sessions(call).for_fetch(request, call.session.on_closed)
-        topics = call.state.topic_ids if call.state.groups.settings.path.fails_strange_shares else None
-        if session is not None and topics is not None and any(topic not in topics for topic, _ in session.is_new):
-            raise UnknownError
-    except ProtocolClientError as error:
-        return wire.ShareFetchResponse(error_code=error.ERROR_CODE, error_message=message_of(error))
+    check_on(call)
+    if request.is_renew_ack and any((request.max_wait_ms, request.min_bytes, request.max_bytes, request.max_records)):
+        raise InvalidRequest("A fetch that renews locks has no room for records.")
+    session = _sessions(call).for_fetch(request, call.session.on_closed)
+    topics = call.state.topic_ids if call.state.groups.settings.path.fails_strange_shares else None
+    if session is not None and topics is not None and any(topic not in topics for topic, _ in session.is_new):
+        raise UnknownError
     done = _acknowledge(call, request)
     rows: dict[Key, _Fetched.Partition] = {}
     if session is None:
@@ -55,10 +49,11 @@ def share_fetch(call: Call, request: wire.ShareFetchRequest) -> wire.ShareFetchR
     fetched: dict[Any, _Fetched] = {}
     for (topic, _), row in rows.items():
         fetched.setdefault(topic, _Fetched(topic_id=topic)).partitions.append(row)
+    leaders = [row.current_leader.leader_id for row in rows.values() if row.error_code]
     return wire.ShareFetchResponse(
         acquisition_lock_timeout_ms=_lock_ms(call, request),
         responses=list(fetched.values()),
-        node_endpoints=_endpoints(call, [row.current_leader for row in rows.values() if row.error_code]),
+        node_endpoints=call.state.endpoints(NodeEndpoint, leaders),
     )
 
 
@@ -66,25 +61,22 @@ def share_fetch(call: Call, request: wire.ShareFetchRequest) -> wire.ShareFetchR
 def share_acknowledge(call: Call, request: wire.ShareAcknowledgeRequest) -> wire.ShareAcknowledgeResponse:
     """Note what a member did with records."""
     sessions = _sessions(call)
-    try:
-        check_on(call)
-        sessions.for_acknowledgement(request)
-    except ProtocolClientError as error:
-        return wire.ShareAcknowledgeResponse(error_code=error.ERROR_CODE, error_message=message_of(error))
+    check_on(call)
+    sessions.for_acknowledgement(request)
     topics: dict[Any, _Acknowledged] = {}
     leaders = []
     for (topic, index), (code, text) in _acknowledge(call, request).items():
         row = _Acknowledged.Partition(partition_index=index, error_code=code, error_message=text or None)
         if code == NotLeaderForPartition.ERROR_CODE:
             row.current_leader = _leader(call, (topic, index))
-            leaders.append(row.current_leader)
+            leaders.append(row.current_leader.leader_id)
         topics.setdefault(topic, _Acknowledged(topic_id=topic)).partitions.append(row)
     if request.share_session_epoch == FINAL:
         sessions.end(request.group_id or "", request.member_id or "")
     return wire.ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=_lock_ms(call, request),
         responses=list(topics.values()),
-        node_endpoints=_endpoints(call, leaders),
+        node_endpoints=call.state.endpoints(NodeEndpoint, leaders),
     )
 
 
@@ -186,9 +178,7 @@ def _acquire(call: Call, request: wire.ShareFetchRequest, session: ShareSession)
 
 
 def _refusal(call: Call, key: Key, error: ProtocolClientError) -> _Fetched.Partition:
-    row = _Fetched.Partition(
-        partition_index=key[1], error_code=error.ERROR_CODE, error_message=message_of(error), records=b""
-    )
+    row = refuse(_Fetched.Partition(partition_index=key[1], records=b""), error)
     if isinstance(error, NotLeaderForPartition):
         row.current_leader = _leader(call, key)
     return row
@@ -199,12 +189,3 @@ def _leader(call: Call, key: Key) -> LeaderIdAndEpoch:
     if partition is None:
         return LeaderIdAndEpoch()
     return LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
-
-
-def _endpoints(call: Call, leaders: list[LeaderIdAndEpoch]) -> list[NodeEndpoint]:
-    ids = {one.leader_id for one in leaders}
-    return [
-        NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-        for node in call.state.nodes.values()
-        if node.node_id in ids and node.is_up
-    ]

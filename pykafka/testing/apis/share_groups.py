@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from pykafka.admin.acls import ResourceType
 from pykafka.exceptions import (
     NonEmptyGroup,
-    ProtocolClientError,
     UnknownError,
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
 from pykafka.protocol import wire
 from pykafka.protocol.wire.share_groups import Assignment, TopicPartitions
-from pykafka.testing.apis.coordinators import check_coordinator, check_group, message_of
+from pykafka.testing.apis.consumer_groups import described, named
+from pykafka.testing.apis.coordinators import check_coordinator, check_group
 from pykafka.testing.apis.groups import client_of
-from pykafka.testing.authorization import operations
-from pykafka.testing.call import Call, api
+from pykafka.testing.call import Call, api, refusing
 from pykafka.testing.groups.consumer_group import by_topic
 from pykafka.testing.groups.share_group import ASSIGNOR, ShareGroup
 
 if TYPE_CHECKING:
-    from pykafka.testing.groups.consumer_member import Key
+    pass
 
 _Described = wire.ShareGroupDescribeResponse.Group
 _Offsets = wire.DescribeShareGroupOffsetsResponse.Group
@@ -45,33 +42,23 @@ def check_on(call: Call) -> None:
 @api(wire.ShareGroupHeartbeatRequest)
 def share_group_heartbeat(call: Call, request: wire.ShareGroupHeartbeatRequest) -> wire.ShareGroupHeartbeatResponse:
     """Take in, keep or let go a member, and say what it may read."""
-    try:
-        check_on(call)
-        ShareGroup.check(request)
-        check_coordinator(call, "group", request.group_id)
-        return call.state.groups.share_heartbeat(request, client_of(call))
-    except ProtocolClientError as error:
-        return wire.ShareGroupHeartbeatResponse(error_code=error.ERROR_CODE, error_message=message_of(error))
+    check_on(call)
+    ShareGroup.check(request)
+    check_coordinator(call, "group", request.group_id)
+    return call.state.groups.share_heartbeat(request, client_of(call))
 
 
 @api(wire.ShareGroupDescribeRequest)
 def share_group_describe(call: Call, request: wire.ShareGroupDescribeRequest) -> wire.ShareGroupDescribeResponse:
     """Describe share groups; others do not exist for this API."""
-    described = []
-    for name in request.group_ids:
-        try:
-            check_on(call)
-            check_group(call, name)
-            one = _description(call, call.state.groups.share(name))
-            if request.include_authorized_operations:
-                one.authorized_operations = operations(call, ResourceType.GROUP, name)
-        except ProtocolClientError as error:
-            one = _Described(error_code=error.ERROR_CODE, error_message=message_of(error), group_id=name)
-        described.append(one)
-    return wire.ShareGroupDescribeResponse(groups=described)
+    response: wire.ShareGroupDescribeResponse = described(call, request, _description)
+    return response
 
 
-def _description(call: Call, group: ShareGroup) -> _Described:
+def _description(call: Call, name: str) -> _Described:
+    check_on(call)
+    check_group(call, name)
+    group = call.state.groups.share(name)
     members = [
         _Described.Member(
             member_id=member.member_id,
@@ -80,7 +67,7 @@ def _description(call: Call, group: ShareGroup) -> _Described:
             client_id=member.client.client_id,
             client_host=member.client.host,
             subscribed_topic_names=sorted(member.topics),
-            assignment=_assignment(call, member.assigned),
+            assignment=Assignment(topic_partitions=named(call, member.assigned, TopicPartitions)),
         )
         for member in group.members.values()
     ]
@@ -94,35 +81,22 @@ def _description(call: Call, group: ShareGroup) -> _Described:
     )
 
 
-def _assignment(call: Call, keys: Collection[Key]) -> Assignment:
-    topics = call.state.topic_ids
-    return Assignment(
-        topic_partitions=[
-            TopicPartitions(topic_id=id_, topic_name=topics[id_].name, partitions=indexes)
-            for id_, indexes in by_topic(keys).items()
-            if id_ in topics
-        ]
-    )
-
-
 @api(wire.DescribeShareGroupOffsetsRequest)
 def describe_share_group_offsets(
     call: Call, request: wire.DescribeShareGroupOffsetsRequest
 ) -> wire.DescribeShareGroupOffsetsResponse:
     """Describe the start offsets of share groups, and how many records are not done."""
-    described = []
+    response = wire.DescribeShareGroupOffsetsResponse()
     for wanted in request.groups:
         one = _Offsets(group_id=wanted.group_id)
-        try:
+        with refusing(one):
             check_on(call)
             if not wanted.group_id:
                 raise UnknownError
             check_coordinator(call, "group", wanted.group_id)
             one.topics = _offsets(call, wanted)
-        except ProtocolClientError as error:
-            one.error_code, one.error_message = error.ERROR_CODE, message_of(error)
-        described.append(one)
-    return wire.DescribeShareGroupOffsetsResponse(groups=described)
+        response.groups.append(one)
+    return response
 
 
 def _offsets(call: Call, wanted: wire.DescribeShareGroupOffsetsRequest.Group) -> list[_Offsets.Topic]:
@@ -152,12 +126,9 @@ def alter_share_group_offsets(
 ) -> wire.AlterShareGroupOffsetsResponse:
     """Set the start offsets of a group without members; one that is not there begins by it."""
     groups = call.state.groups
-    try:
-        check_on(call)
-        check_group(call, request.group_id)
-        _check_empty(groups.share_or_new(request.group_id))
-    except ProtocolClientError as error:
-        return wire.AlterShareGroupOffsetsResponse(error_code=error.ERROR_CODE, error_message=message_of(error))
+    check_on(call)
+    check_group(call, request.group_id)
+    _check_empty(groups.share_or_new(request.group_id))
     results: dict[str, _Altered] = {}
     for topic in request.topics:
         known = call.state.topics.get(topic.topic_name)
@@ -181,12 +152,9 @@ def delete_share_group_offsets(
 ) -> wire.DeleteShareGroupOffsetsResponse:
     """Forget what a group without members has read of topics."""
     shares = call.state.groups.shares
-    try:
-        check_on(call)
-        check_group(call, request.group_id)
-        _check_empty(call.state.groups.share(request.group_id))
-    except ProtocolClientError as error:
-        return wire.DeleteShareGroupOffsetsResponse(error_code=error.ERROR_CODE, error_message=message_of(error))
+    check_on(call)
+    check_group(call, request.group_id)
+    _check_empty(call.state.groups.share(request.group_id))
     results = []
     read = by_topic(shares.of_group(request.group_id))
     for topic in request.topics:

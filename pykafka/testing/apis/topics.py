@@ -18,7 +18,6 @@ from pykafka.exceptions import (
     NotLeaderForPartition,
     OffsetOutOfRangeError,
     PolicyViolation,
-    ProtocolClientError,
     ThrottlingQuotaExceeded,
     TopicAlreadyExists,
     TopicAuthorizationFailed,
@@ -28,9 +27,8 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.testing.apis.configs import static_settings
-from pykafka.testing.apis.coordinators import message_of
 from pykafka.testing.authorization import may, require
-from pykafka.testing.call import Call, api
+from pykafka.testing.call import Call, api, refusing
 from pykafka.testing.configs import check
 from pykafka.testing.quotas import MUTATE
 from pykafka.testing.settings import TOPIC_SETTINGS
@@ -56,18 +54,18 @@ def create_topics(call: Call, request: wire.CreateTopicsRequest) -> wire.CreateT
     answers = []
     for name, count in counts.items():
         asked = next(topic for topic in request.topics if topic.name == name)
-        try:
+        answer = _Created(name=name, error_message=None)
+        with refusing(answer, None):
             if partitions > PARTITIONS_MAX:
                 raise PolicyViolation("Excessively large number of partitions per request.")
             if count > 1:
                 raise InvalidRequest("Duplicate topic name.")
-            answers.append(_create(call, asked, request.validate_only))
-        except ProtocolClientError as error:
-            answers.append(_Created(name=name, error_code=error.ERROR_CODE, error_message=message_of(error) or None))
+            _create(call, asked, request.validate_only, answer)
+        answers.append(answer)
     return wire.CreateTopicsResponse(topics=answers)
 
 
-def _create(call: Call, asked: wire.CreateTopicsRequest.Topic, is_trial: bool) -> _Created:
+def _create(call: Call, asked: wire.CreateTopicsRequest.Topic, is_trial: bool, answer: _Created) -> None:
     state = call.state
     name = asked.name
     check_name(name)
@@ -78,15 +76,13 @@ def _create(call: Call, asked: wire.CreateTopicsRequest.Topic, is_trial: bool) -
     configs = {config.name: config.value for config in asked.configs if config.value is not None}
     replicas = _replicas(state, asked)
     _charge(call, 6, len(replicas))
-    topic_id = state.new_uuid() if is_trial else state.add_topic(name, replicas, configs).id
-    answer = _Created(name=name, topic_id=topic_id, error_message=None)
+    answer.topic_id = state.new_uuid() if is_trial else state.add_topic(name, replicas, configs).id
     if call.version >= _ANSWERS_CONFIGS and not may(call, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
         answer.topic_config_error_code = TopicAuthorizationFailed.ERROR_CODE
     elif call.version >= _ANSWERS_CONFIGS:
         answer.num_partitions = len(replicas)
         answer.replication_factor = len(replicas[0])
         answer.configs = _configs(call, configs)
-    return answer
 
 
 def _charge(call: Call, strict_from: int, partitions: int) -> None:
@@ -193,18 +189,16 @@ def check_replicas(state: ClusterState, brokers: Sequence[int]) -> None:
 @api(wire.CreatePartitionsRequest)
 def create_partitions(call: Call, request: wire.CreatePartitionsRequest) -> wire.CreatePartitionsResponse:
     """Add partitions to topics, or only look whether that could be."""
-    answer = wire.CreatePartitionsResponse.Topic
     counts = Counter(topic.name for topic in request.topics)
     results = []
     for name, count in counts.items():
         asked = next(topic for topic in request.topics if topic.name == name)
-        try:
+        result = wire.CreatePartitionsResponse.Topic(name=name)
+        with refusing(result, None):
             if count > 1:
                 raise InvalidRequest("Duplicate topic name.")
             _grow(call, asked, request.validate_only)
-            results.append(answer(name=name))
-        except ProtocolClientError as error:
-            results.append(answer(name=name, error_code=error.ERROR_CODE, error_message=message_of(error) or None))
+        results.append(result)
     return wire.CreatePartitionsResponse(results=results)
 
 
@@ -255,7 +249,7 @@ def delete_topics(call: Call, request: wire.DeleteTopicsRequest) -> wire.DeleteT
     responses = []
     for (name, topic_id), count in Counter(asked).items():
         answer = wire.DeleteTopicsResponse.Topic(name=name, topic_id=topic_id)
-        try:
+        with refusing(answer, None):
             if count > 1:
                 raise InvalidRequest("Duplicate topic name." if name is not None else "Duplicate topic id.")
             topic = _to_delete(call, name, topic_id)
@@ -264,8 +258,6 @@ def delete_topics(call: Call, request: wire.DeleteTopicsRequest) -> wire.DeleteT
             if call.state.admin_path.names_deleted:
                 answer.topic_id = topic.id
             call.state.remove_topic(topic)
-        except ProtocolClientError as error:
-            answer.error_code, answer.error_message = error.ERROR_CODE, message_of(error) or None
         responses.append(answer)
     return wire.DeleteTopicsResponse(responses=responses)
 
@@ -296,10 +288,8 @@ def delete_records(call: Call, request: wire.DeleteRecordsRequest) -> wire.Delet
         partitions = []
         for asked in topic.partitions:
             result = answer.Partition(partition_index=asked.partition_index, low_watermark=-1)
-            try:
+            with refusing(result):
                 result.low_watermark = _deleted_to(call, topic.name, asked.partition_index, asked.offset)
-            except ProtocolClientError as error:
-                result.error_code = error.ERROR_CODE
             partitions.append(result)
         topics.append(answer(name=topic.name, partitions=partitions))
     return wire.DeleteRecordsResponse(topics=topics)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pykafka.admin.acls import ResourceType
 from pykafka.admin.results import AclOperation as Operation
+from pykafka.admin.transactions import TransactionState
 from pykafka.exceptions import (
-    ClusterAuthorizationFailed,
-    GroupCoordinatorNotAvailable,
     InvalidProducerEpoch,
-    InvalidRegularExpression,
     InvalidRequest,
-    NotCoordinatorForGroup,
     NotLeaderForPartition,
     OperationNotAttempted,
     ProducerFenced,
@@ -25,12 +22,14 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 from pykafka.protocol import wire
-from pykafka.testing.authorization import may, may_any
-from pykafka.testing.call import Call, api
-from pykafka.testing.transactions import Identity, Transaction, TransactionState
+from pykafka.testing.apis.coordinators import check_coordinator
+from pykafka.testing.authorization import may, may_any, require
+from pykafka.testing.call import Call, api, refusing
+from pykafka.testing.patterns import Pattern
+from pykafka.testing.transactions import Identity, Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pykafka.testing.log import PartitionLog
 
@@ -51,49 +50,44 @@ _NOT_THIS_ID = TransactionalIdAuthorizationFailed.ERROR_CODE
 _Topics = list[tuple[str, list[tuple[int, int]]]]
 
 
-def _misplaced(call: Call, transactional_id: str) -> int:
-    # The code for a broker that is not the coordinator of an id; 0 if it is.
+def _check_coordinator(call: Call, transactional_id: str) -> None:
     if not transactional_id:
-        return InvalidRequest.ERROR_CODE
-    node = call.state.coordinator("transaction", transactional_id)
-    if node is None:
-        return GroupCoordinatorNotAvailable.ERROR_CODE
-    return 0 if node is call.node else NotCoordinatorForGroup.ERROR_CODE
+        raise InvalidRequest
+    check_coordinator(call, "transaction", transactional_id)
 
 
-def _may_use(call: Call, transactional_id: str) -> bool:
-    return may(call, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-
-
-def _code(call: Call, refused: ProtocolClientError) -> int:
-    if refused.ERROR_CODE == ProducerFenced.ERROR_CODE and call.version < _FENCED_SINCE[call.request.api_key]:
-        return InvalidProducerEpoch.ERROR_CODE
-    return refused.ERROR_CODE
+@contextmanager
+def _fencing(call: Call) -> Iterator[None]:
+    """Report a fenced producer by the error that clients of the version know."""
+    try:
+        yield
+    except ProducerFenced as error:
+        if call.version < _FENCED_SINCE[call.request.api_key]:
+            raise InvalidProducerEpoch from error
+        raise
 
 
 @api(wire.InitProducerIdRequest, highest=5)
 def init_producer_id(call: Call, request: wire.InitProducerIdRequest) -> wire.InitProducerIdResponse:
     """Give a producer its id and epoch. Version 6 is for two-phase commit (KIP-939), which brokers do not offer yet."""
-    name = request.transactional_id
-    code = 0 if not name else _NOT_THIS_ID if not _may_use(call, name) else _misplaced(call, name)
-    if code:
-        return wire.InitProducerIdResponse(error_code=code, producer_epoch=-1)
-    may_write = name or may(call, Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)
-    if not (may_write or may_any(call, Operation.WRITE, ResourceType.TOPIC)):
-        return wire.InitProducerIdResponse(error_code=ClusterAuthorizationFailed.ERROR_CODE, producer_epoch=-1)
-    producer = Identity(request.producer_id, request.producer_epoch)
-    try:
-        identity = call.state.transactions.init(name, request.transaction_timeout_ms, producer)
-    except ProtocolClientError as refused:
-        return wire.InitProducerIdResponse(error_code=_code(call, refused), producer_epoch=-1)
-    return wire.InitProducerIdResponse(producer_id=identity.producer_id, producer_epoch=identity.epoch)
+    name, response = request.transactional_id, wire.InitProducerIdResponse(producer_epoch=-1)
+    with refusing(response), _fencing(call):
+        if name:
+            require(call, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+            _check_coordinator(call, name)
+        elif not may_any(call, Operation.WRITE, ResourceType.TOPIC):
+            require(call, Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)
+        producer = Identity(request.producer_id, request.producer_epoch)
+        made = call.state.transactions.init(name, request.transaction_timeout_ms, producer)
+        response.producer_id, response.producer_epoch = made
+    return response
 
 
 @api(wire.AddPartitionsToTxnRequest)
 def add_partitions_to_txn(call: Call, request: wire.AddPartitionsToTxnRequest) -> wire.AddPartitionsToTxnResponse:
     """Add partitions to a transaction; from version 4 on, of several transactions, or only look."""
-    if call.version >= _BATCHED and not may(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-        return wire.AddPartitionsToTxnResponse(error_code=ClusterAuthorizationFailed.ERROR_CODE)
+    if call.version >= _BATCHED:
+        require(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     if call.version < _BATCHED:
         producer = Identity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
         wanted = [(topic.name, topic.partitions) for topic in request.v3_and_below_topics]
@@ -131,19 +125,22 @@ def _add(
     keys = [(name, index) for name, indexes in wanted for index in indexes]
     codes = {key: UnknownTopicOrPartition.ERROR_CODE for key in keys if state.partition(*key) is None}
     if call.version < _BATCHED:
-        if not _may_use(call, transactional_id):
+        if not may(call, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
             return [(name, [(index, _NOT_THIS_ID) for index in indexes]) for name, indexes in wanted]
         may_write = {name: may(call, Operation.WRITE, ResourceType.TOPIC, name) for name, _ in wanted}
         codes |= {key: TopicAuthorizationFailed.ERROR_CODE for key in keys if not may_write[key[0]]}
-    others = OperationNotAttempted.ERROR_CODE if codes else _misplaced(call, transactional_id)
-    if not others:
-        try:
+    others = 0
+    try:
+        with _fencing(call):
+            if codes:
+                raise OperationNotAttempted
+            _check_coordinator(call, transactional_id)
             if verifies:
                 codes |= _verified(call, transactional_id, producer, keys)
             else:
                 state.transactions.add_partitions(transactional_id, producer, keys)
-        except ProtocolClientError as refused:
-            others = _code(call, refused)
+    except ProtocolClientError as refused:
+        others = refused.ERROR_CODE
     return [(name, [(index, codes.get((name, index), others)) for index in indexes]) for name, indexes in wanted]
 
 
@@ -159,27 +156,21 @@ def _verified(
 @api(wire.AddOffsetsToTxnRequest)
 def add_offsets_to_txn(call: Call, request: wire.AddOffsetsToTxnRequest) -> wire.AddOffsetsToTxnResponse:
     """Add the offsets of a group to a transaction."""
-    code = _misplaced(call, request.transactional_id)
-    if not code:
-        producer = Identity(request.producer_id, request.producer_epoch)
-        try:
-            call.state.transactions.add_group(request.transactional_id, producer, request.group_id)
-        except ProtocolClientError as refused:
-            code = _code(call, refused)
-    return wire.AddOffsetsToTxnResponse(error_code=code)
+    _check_coordinator(call, request.transactional_id)
+    producer = Identity(request.producer_id, request.producer_epoch)
+    with _fencing(call):
+        call.state.transactions.add_group(request.transactional_id, producer, request.group_id)
+    return wire.AddOffsetsToTxnResponse()
 
 
 @api(wire.EndTxnRequest)
 def end_txn(call: Call, request: wire.EndTxnRequest) -> wire.EndTxnResponse:
     """Commit or abort; the answer does not wait for the markers."""
-    if code := _misplaced(call, request.transactional_id):
-        return wire.EndTxnResponse(error_code=code)
+    _check_coordinator(call, request.transactional_id)
     producer = Identity(request.producer_id, request.producer_epoch)
     raises_epoch = call.version >= _RAISES_EPOCH
-    try:
+    with _fencing(call):
         following = call.state.transactions.end(request.transactional_id, producer, request.committed, raises_epoch)
-    except ProtocolClientError as refused:
-        return wire.EndTxnResponse(error_code=_code(call, refused))
     if not raises_epoch:
         return wire.EndTxnResponse()
     return wire.EndTxnResponse(producer_id=following.producer_id, producer_epoch=following.epoch)
@@ -194,43 +185,39 @@ def describe_transactions(call: Call, request: wire.DescribeTransactionsRequest)
 
 
 def _described(call: Call, name: str) -> wire.DescribeTransactionsResponse.TransactionState:
-    answer = wire.DescribeTransactionsResponse.TransactionState
-    code = _misplaced(call, name)
-    transaction = None if code else call.state.transactions.find(name)
-    if transaction is None:
-        return answer(error_code=code or TransactionalIdNotFound.ERROR_CODE, transactional_id=name)
-    return answer(
-        transactional_id=name,
-        transaction_state=transaction.state,
-        transaction_timeout_ms=transaction.timeout_ms,
-        transaction_start_time_ms=transaction.start_ms,
-        producer_id=transaction.producer_id,
-        producer_epoch=transaction.epoch,
-        topics=[answer.Topic(topic=topic, partitions=indexes) for topic, indexes in transaction.topics().items()],
-    )
+    answer = wire.DescribeTransactionsResponse.TransactionState(transactional_id=name)
+    with refusing(answer):
+        _check_coordinator(call, name)
+        transaction = call.state.transactions.find(name)
+        if transaction is None:
+            raise TransactionalIdNotFound
+        answer.transaction_state = transaction.state.value
+        answer.transaction_timeout_ms, answer.transaction_start_time_ms = transaction.timeout_ms, transaction.start_ms
+        answer.producer_id, answer.producer_epoch = transaction.identity
+        answer.topics = [answer.Topic(topic=topic, partitions=ids) for topic, ids in transaction.topics().items()]
+    return answer
 
 
 @api(wire.ListTransactionsRequest)
 def list_transactions(call: Call, request: wire.ListTransactionsRequest) -> wire.ListTransactionsResponse:
     """List the transactions that this broker coordinates, and that all filters take."""
-    unknown = [name for name in request.state_filters if name not in set(TransactionState)]
-    try:
-        pattern = re.compile(request.transactional_id_pattern or ".*")
-    except (re.error, OverflowError, RecursionError):
-        return wire.ListTransactionsResponse(error_code=InvalidRegularExpression.ERROR_CODE)
-    transactions = call.state.transactions
-    candidates = (transactions.find(name) for name in list(transactions.by_id) if not _misplaced(call, name))
+    unknown = [name for name in request.state_filters if TransactionState.of(name) is TransactionState.UNKNOWN]
+    transactions, text = call.state.transactions, request.transactional_id_pattern
+    names: Iterable[str] = list(transactions.by_id)
+    if text:
+        matched = Pattern(text, max(map(len, names), default=0), "TransactionalIdPattern").matches(names)
+        names = [name for name in names if name in matched]
+    here = (name for name in names if call.state.coordinator("transaction", name) is call.node)
     listed = [
         wire.ListTransactionsResponse.TransactionState(
             transactional_id=transaction.transactional_id,
             producer_id=transaction.producer_id,
-            transaction_state=transaction.state,
+            transaction_state=transaction.state.value,
         )
-        for transaction in candidates
+        for transaction in map(transactions.find, here)
         if transaction is not None
         and may(call, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id)
         and _takes(request, transaction, call.state.now_ms())
-        and pattern.fullmatch(transaction.transactional_id)
     ]
     return wire.ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
 
@@ -238,7 +225,7 @@ def list_transactions(call: Call, request: wire.ListTransactionsRequest) -> wire
 def _takes(request: wire.ListTransactionsRequest, transaction: Transaction, now_ms: int) -> bool:
     if request.producer_id_filters and transaction.producer_id not in request.producer_id_filters:
         return False
-    if request.state_filters and transaction.state not in request.state_filters:
+    if request.state_filters and transaction.state.value not in request.state_filters:
         return False
     # As brokers do, this takes ids without a transaction for very old ones: they began at -1.
     return request.duration_filter < 0 or now_ms - transaction.start_ms > request.duration_filter
@@ -247,26 +234,24 @@ def _takes(request: wire.ListTransactionsRequest, transaction: Transaction, now_
 @api(wire.DescribeProducersRequest)
 def describe_producers(call: Call, request: wire.DescribeProducersRequest) -> wire.DescribeProducersResponse:
     """Describe the producers that partitions led by this broker know."""
-    answer = wire.DescribeProducersResponse.Topic
-    return wire.DescribeProducersResponse(
-        topics=[
-            answer(
-                name=topic.name, partitions=[_producers(call, topic.name, index) for index in topic.partition_indexes]
-            )
-            for topic in request.topics
-        ]
-    )
+    response = wire.DescribeProducersResponse()
+    for topic in request.topics:
+        parts = [_producers(call, topic.name, index) for index in topic.partition_indexes]
+        response.topics.append(response.Topic(name=topic.name, partitions=parts))
+    return response
 
 
 def _producers(call: Call, topic: str, index: int) -> wire.DescribeProducersResponse.Topic.Partition:
-    answer = wire.DescribeProducersResponse.Topic.Partition
-    partition = call.state.partition(topic, index)
-    if partition is None:
-        text = None if topic in call.state.topics else "This server does not host this topic-partition."
-        return answer(partition_index=index, error_code=UnknownTopicOrPartition.ERROR_CODE, error_message=text)
-    if partition.leader != call.node.node_id:
-        return answer(partition_index=index, error_code=NotLeaderForPartition.ERROR_CODE)
-    return answer(partition_index=index, active_producers=_active(partition.log))
+    answer = wire.DescribeProducersResponse.Topic.Partition(partition_index=index)
+    with refusing(answer, None):
+        partition = call.state.partition(topic, index)
+        if partition is None:
+            text = "" if topic in call.state.topics else "This server does not host this topic-partition."
+            raise UnknownTopicOrPartition(text)
+        if partition.leader != call.node.node_id:
+            raise NotLeaderForPartition
+        answer.active_producers = _active(partition.log)
+    return answer
 
 
 def _active(log: PartitionLog) -> list[wire.DescribeProducersResponse.Topic.Partition.ActiveProducer]:

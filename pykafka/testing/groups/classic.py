@@ -20,12 +20,13 @@ from pykafka.protocol import wire
 from pykafka.protocol.consumer_protocol import ConsumerProtocolSubscription
 from pykafka.testing.deadline import Deadline
 from pykafka.testing.groups.classic_member import ClassicMember, common_protocols, elected_protocol, protocols_of
+from pykafka.testing.groups.group import Group
 from pykafka.testing.groups.pending_answer import Client, PendingAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pykafka.testing.groups.commit import Commit
+    from pykafka.testing.groups.group import Commit
     from pykafka.testing.groups.settings import GroupSettings
     from pykafka.testing.waiters import Waiters
 
@@ -42,10 +43,8 @@ class GroupState(Enum):
     STABLE = "Stable"
 
 
-class ClassicGroup:
+class ClassicGroup(Group[ClassicMember]):
     """One group: its members, its generation, and the rebalance under way.
-
-    Its methods raise the error that the broker answers with.
 
     :param name: of the group
     :param waiters: of the cluster
@@ -56,8 +55,7 @@ class ClassicGroup:
     type = "classic"
 
     def __init__(self, name: str, waiters: Waiters, settings: GroupSettings, new_id: Callable[[], UUID]) -> None:
-        self.name = name
-        self._waiters = waiters
+        super().__init__(name, waiters)
         self._settings = settings
         self._new_id = new_id
         self.state = GroupState.EMPTY
@@ -66,11 +64,6 @@ class ClassicGroup:
         #: The protocol of this generation; None: the group is empty.
         self.protocol: str | None = None
         self.leader: str | None = None
-        self.members: dict[str, ClassicMember] = {}
-        #: Member ids by group.instance.id (KIP-345).
-        self.static_members: dict[str, str] = {}
-        #: Since when the group has been empty (ms since 1970).
-        self.empty_since_ms = waiters.now_ms()
         # Members that have their id, but not joined with it yet (KIP-394).
         self._pending: dict[str, Deadline] = {}
         # Members that have not sent SyncGroup since the join.
@@ -118,8 +111,7 @@ class ClassicGroup:
         for member in self.members.values():
             self._answer_join(member, RebalanceInProgress.ERROR_CODE)
             self._answer_sync(member, RebalanceInProgress.ERROR_CODE)
-        for deadline in self.deadlines():
-            deadline.cancel()
+        super().close()
 
     def deadlines(self) -> Iterator[Deadline]:
         """Yield the sessions of members, and the times of a rebalance."""
@@ -139,11 +131,11 @@ class ClassicGroup:
         if instance_id in self.static_members:
             return self._replace_static(member_id, request, client)
         if instance_id is None and client.version >= 4:
-            self._pending[member_id] = pending = Deadline(self._waiters, lambda: self._expire_pending(member_id))
+            self._pending[member_id] = pending = Deadline(self.waiters, lambda: self._expire_pending(member_id))
             pending.extend(request.session_timeout_ms)
             refused = wire.JoinGroupResponse(error_code=MemberIdRequired.ERROR_CODE, protocol_name=None)
             refused.member_id = member_id
-            return PendingAnswer(self._waiters, refused)
+            return PendingAnswer(self.waiters, refused)
         return self._add(member_id, request, client)
 
     def _check_size(self, member_id: str) -> None:
@@ -176,7 +168,7 @@ class ClassicGroup:
             member.update(request)
             member.keep()
             lists = is_leader and self.state is GroupState.COMPLETING
-            return PendingAnswer(self._waiters, self._joined(member, lists=lists))
+            return PendingAnswer(self.waiters, self._joined(member, lists=lists))
         if self.state is GroupState.EMPTY:
             raise UnknownMemberId(f"group {self.name} has no members")
         return self._rejoin(member, request)
@@ -184,38 +176,35 @@ class ClassicGroup:
     def _add(
         self, member_id: str, request: wire.JoinGroupRequest, client: Client
     ) -> PendingAnswer[wire.JoinGroupResponse]:
-        session = Deadline(self._waiters, lambda: self._expire(member_id))
-        member = ClassicMember(member_id, client, request, session)
+        member = self._made(member_id, client, request)
         member.is_new = True
         if self._is_initial:
             self._has_new_member = True
         if not self.members:
             self.protocol_type = request.protocol_type
-        self.members[member_id] = member
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = member_id
-        if self.leader is None:
-            self.leader = member_id
+        self.add(member)
+        self.leader = self.leader or member_id
         self._forget_pending(member_id)
-        member.joining = held = PendingAnswer[wire.JoinGroupResponse](self._waiters)
-        session.extend(self._settings.new_member_join_timeout_ms)
+        member.joining = held = PendingAnswer[wire.JoinGroupResponse](self.waiters)
+        member.session.extend(self._settings.new_member_join_timeout_ms)
         self._rebalance_or_complete()
         return held
 
+    def _made(self, member_id: str, client: Client, request: wire.JoinGroupRequest) -> ClassicMember:
+        return ClassicMember(member_id, client, request, Deadline(self.waiters, lambda: self._expire(member_id)))
+
     def take(self, member_id: str, client: Client, request: wire.JoinGroupRequest, assignment: bytes) -> None:
         """Take in a member that has been in the group by the consumer protocol."""
-        member = ClassicMember(member_id, client, request, Deadline(self._waiters, lambda: self._expire(member_id)))
+        member = self._made(member_id, client, request)
         member.assignment = assignment
-        self.members[member_id] = member
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = member_id
+        self.add(member)
         self.leader = self.leader or member_id
         member.keep()
 
     def _rejoin(self, member: ClassicMember, request: wire.JoinGroupRequest) -> PendingAnswer[wire.JoinGroupResponse]:
         member.update(request)
         self._answer_join(member, UnknownMemberId.ERROR_CODE)  # a request of the same member that still waits
-        member.joining = held = PendingAnswer[wire.JoinGroupResponse](self._waiters)
+        member.joining = held = PendingAnswer[wire.JoinGroupResponse](self.waiters)
         self._rebalance_or_complete()
         return held
 
@@ -228,10 +217,9 @@ class ClassicGroup:
         self._answer_join(old, FencedInstanceId.ERROR_CODE)
         self._answer_sync(old, FencedInstanceId.ERROR_CODE)
         was_leader = self.leader
-        member = ClassicMember(member_id, client, request, Deadline(self._waiters, lambda: self._expire(member_id)))
+        member = self._made(member_id, client, request)
         member.assignment = old.assignment
-        self.members[member_id] = member
-        self.static_members[instance_id] = member_id
+        self.add(member)
         if old.member_id in self._pending_sync:
             self._pending_sync.remove(old.member_id)
             self._pending_sync.add(member_id)
@@ -239,8 +227,8 @@ class ClassicGroup:
             self.leader = member_id
         member.keep()
         if self.state is GroupState.STABLE and elected_protocol(self.members.values()) == self.protocol:
-            return PendingAnswer(self._waiters, self._returned(member, str(was_leader), client.version))
-        member.joining = held = PendingAnswer[wire.JoinGroupResponse](self._waiters)
+            return PendingAnswer(self.waiters, self._returned(member, str(was_leader), client.version))
+        member.joining = held = PendingAnswer[wire.JoinGroupResponse](self.waiters)
         self._rebalance_or_complete()
         return held
 
@@ -372,22 +360,9 @@ class ClassicGroup:
     def _become_empty(self) -> None:
         self.state = GroupState.EMPTY
         self.protocol = self.leader = None
-        self.empty_since_ms = self._waiters.now_ms()
+        self.empty_since_ms = self.waiters.now_ms()
 
     # -- SyncGroup, Heartbeat, LeaveGroup --
-
-    def member(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """Return a member; the id must be that of the static member, if it is one."""
-        if instance_id is not None:
-            known = self.static_members.get(instance_id)
-            if known is None:
-                raise UnknownMemberId(f"group {self.name} has no static member {instance_id}")
-            if known != member_id:
-                raise FencedInstanceId(f"the static member {instance_id} of group {self.name} is {known} now")
-        member = self.members.get(member_id)
-        if member is None:
-            raise UnknownMemberId(f"group {self.name} has no member {member_id}")
-        return member
 
     def _current(self, member_id: str, instance_id: str | None, generation: int) -> ClassicMember:
         member = self.member(member_id, instance_id)
@@ -405,7 +380,7 @@ class ClassicGroup:
             raise RebalanceInProgress(f"group {self.name} rebalances")
         self._answer_sync(member, UnknownMemberId.ERROR_CODE)
         self._pending_sync.discard(member.member_id)
-        member.syncing = held = PendingAnswer[wire.SyncGroupResponse](self._waiters)
+        member.syncing = held = PendingAnswer[wire.SyncGroupResponse](self.waiters)
         member.keep()
         if self.state is GroupState.STABLE:
             self._answer_sync(member, 0)
@@ -510,6 +485,3 @@ class ClassicGroup:
             member.keep()
         elif not commit.is_transactional:
             raise UnknownMemberId(f"group {self.name} has members; a commit has to name one")
-
-    def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Accept all: the classic protocol has no checks of who reads offsets."""

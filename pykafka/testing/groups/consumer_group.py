@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from pykafka.exceptions import (
-    FencedInstanceId,
     FencedMemberEpoch,
     GroupMaxSizeReached,
     IllegalGeneration,
@@ -23,11 +22,12 @@ from pykafka.protocol import wire
 from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment
 from pykafka.testing.deadline import Deadline
 from pykafka.testing.groups.consumer_member import AWAY, ConsumerMember, Key, MemberState
+from pykafka.testing.groups.group import Group, fenced_instance
 from pykafka.testing.groups.pending_answer import Client
 from pykafka.testing.groups.targets import ASSIGNORS, preferred_assignor, target_assignment
 
 if TYPE_CHECKING:
-    from pykafka.testing.groups.commit import Commit
+    from pykafka.testing.groups.group import Commit
     from pykafka.testing.groups.settings import GroupSettings
     from pykafka.testing.topics import Topic
     from pykafka.testing.waiters import Waiters
@@ -37,10 +37,8 @@ _Answer = wire.ConsumerGroupHeartbeatResponse
 _NO_USER_DATA = (-1).to_bytes(4, "big", signed=True)
 
 
-class ConsumerGroup:
+class ConsumerGroup(Group[ConsumerMember]):
     """One group: its members, its epochs, and the target assignment.
-
-    Its methods raise the error that the broker answers with.
 
     :param name: of the group
     :param waiters: of the cluster
@@ -60,8 +58,7 @@ class ConsumerGroup:
         topics: dict[str, Topic],
         new_id: Callable[[], UUID],
     ) -> None:
-        self.name = name
-        self.waiters = waiters
+        super().__init__(name, waiters)
         self._settings = settings
         self._topics = topics
         self._new_id = new_id
@@ -70,9 +67,6 @@ class ConsumerGroup:
         #: The epoch of the target assignment.
         self.assignment_epoch = 1
         self.target: dict[str, set[Key]] = {}
-        self.members: dict[str, ConsumerMember] = {}
-        self.static_members: dict[str, str] = {}
-        self.empty_since_ms = waiters.now_ms()
         #: Called when a member has gone because its time was up.
         self.on_removed: Callable[[], object] = lambda: None
         # The topics that members read when the epoch last changed: their ids and numbers of partitions.
@@ -94,11 +88,6 @@ class ConsumerGroup:
         return "Stable" if done else "Reconciling"
 
     @property
-    def is_empty(self) -> bool:
-        """Whether it has no members."""
-        return not self.members
-
-    @property
     def assignor(self) -> str:
         """The assignor that most members ask for."""
         return preferred_assignor(self.members.values())
@@ -113,11 +102,6 @@ class ConsumerGroup:
     def is_subscribed(self, topic: str) -> bool:
         """Return whether a member reads a topic."""
         return any(topic in self.subscribed(member) for member in self.members.values())
-
-    def close(self) -> None:
-        """End all timers: the group is deleted, or becomes one of another protocol."""
-        for deadline in self.deadlines():
-            deadline.cancel()
 
     def deadlines(self) -> Iterator[Deadline]:
         """Yield the sessions of members, and their times to revoke partitions."""
@@ -246,12 +230,6 @@ class ConsumerGroup:
         member = ConsumerMember(member_id, instance_id, client, session, rebalance)
         return member
 
-    def add(self, member: ConsumerMember) -> None:
-        """Take a member in."""
-        self.members[member.member_id] = member
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = member.member_id
-
     def replace(self, old: ConsumerMember, member_id: str, client: Client) -> ConsumerMember:
         """Put a static member back by another member id, with what it has had."""
         member = self.made(member_id, old.instance_id, client)
@@ -315,19 +293,6 @@ class ConsumerGroup:
             self.remove(member)
         return _Answer(member_id=member.member_id, member_epoch=request.member_epoch)
 
-    def member(self, member_id: str, instance_id: str | None) -> ConsumerMember:
-        """Return a member; the id must be that of the static member, if it is one."""
-        if instance_id is not None:
-            known = self.static_members.get(instance_id)
-            if known is None:
-                raise UnknownMemberId(f"Instance id {instance_id} is unknown.")
-            if known != member_id:
-                raise fenced_instance(member_id, instance_id, known)
-        member = self.members.get(member_id)
-        if member is None:
-            raise UnknownMemberId(f"Member {member_id} is not a member of group {self.name}.")
-        return member
-
     def remove(self, member: ConsumerMember) -> None:
         """Remove a member; the next heartbeat of another one makes a new target assignment."""
         member.session.cancel()
@@ -374,11 +339,6 @@ class ConsumerGroup:
             raise StaleMemberEpoch(
                 f"The received member epoch {epoch} does not match the expected member epoch {member.epoch}."
             )
-
-
-def fenced_instance(member_id: str, instance_id: str, other: str) -> FencedInstanceId:
-    """Return the error of a member whose place another one has taken."""
-    return FencedInstanceId(f"Static member {member_id} with instance id {instance_id} was fenced by member {other}.")
 
 
 def keys_of(

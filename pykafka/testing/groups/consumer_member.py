@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from pykafka.protocol import wire
-from pykafka.testing.groups.subscriptions import Pattern
+from pykafka.testing.patterns import Pattern
 
 if TYPE_CHECKING:
     from pykafka.testing.deadline import Deadline
@@ -30,6 +31,7 @@ class MemberState(Enum):
     UNRELEASED = "unreleased partitions"
 
 
+@dataclass(eq=False, repr=False)
 class ConsumerMember:
     """One member.
 
@@ -40,28 +42,25 @@ class ConsumerMember:
     :param rebalance: calls the group when the member has not revoked in time what it has to
     """
 
-    def __init__(
-        self, member_id: str, instance_id: str | None, client: Client, session: Deadline, rebalance: Deadline
-    ) -> None:
-        self.member_id = member_id
-        self.instance_id = instance_id
-        self.client = client
-        self.session = session
-        self.rebalance = rebalance
-        self.rack_id: str | None = None
-        self.rebalance_timeout_ms = -1
-        self.topics: frozenset[str] = frozenset()
-        self.pattern: Pattern | None = None
-        self.assignor: str | None = None
-        self.epoch = 0
-        self.previous_epoch = 0
-        self.state = MemberState.STABLE
-        #: What it may read, and the epoch since which it may.
-        self.assigned: dict[Key, int] = {}
-        #: What it has to revoke.
-        self.revoking: set[Key] = set()
-        #: The last JoinGroup of a member that takes part by the classic protocol.
-        self.classic: wire.JoinGroupRequest | None = None
+    member_id: str
+    instance_id: str | None
+    client: Client
+    session: Deadline
+    rebalance: Deadline
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    topics: frozenset[str] = frozenset()
+    pattern: Pattern | None = None
+    assignor: str | None = None
+    epoch: int = 0
+    previous_epoch: int = 0
+    state: MemberState = MemberState.STABLE
+    #: What it may read, and the epoch since which it may.
+    assigned: dict[Key, int] = field(default_factory=dict)
+    #: What it has to revoke.
+    revoking: set[Key] = field(default_factory=set)
+    #: The last JoinGroup of a member that takes part by the classic protocol.
+    classic: wire.JoinGroupRequest | None = None
 
     def __repr__(self) -> str:
         return f"<ConsumerMember {self.member_id} epoch={self.epoch} {self.state.value}>"

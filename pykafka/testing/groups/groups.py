@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from pykafka.exceptions import (
@@ -17,55 +17,17 @@ from pykafka.protocol import wire
 from pykafka.testing.groups import migration
 from pykafka.testing.groups.classic import ClassicGroup
 from pykafka.testing.groups.consumer_group import ConsumerGroup
+from pykafka.testing.groups.group import Group
 from pykafka.testing.groups.pending_answer import Client, PendingAnswer
 from pykafka.testing.groups.settings import GroupSettings
 from pykafka.testing.groups.share_group import ShareGroup
 from pykafka.testing.groups.share_partitions import SharePartitions
 
 if TYPE_CHECKING:
-    from pykafka.testing.deadline import Deadline
-    from pykafka.testing.groups.commit import Commit
+    from pykafka.testing.groups.group import Commit
     from pykafka.testing.offsets import Offsets
     from pykafka.testing.topics import Topic
     from pykafka.testing.waiters import Waiters
-
-
-class Group(Protocol):
-    """The face of groups of all protocols."""
-
-    name: str
-    #: As ListGroups reports it: "classic", "consumer", "share".
-    type: str
-    protocol_type: str
-    #: Since when it has had no members, if it has none (ms since 1970).
-    empty_since_ms: int
-
-    @property
-    def state_name(self) -> str:
-        """The state, as brokers report it."""
-        ...
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it has no members."""
-        ...
-
-    def is_subscribed(self, topic: str) -> bool:
-        """Return whether a member reads a topic."""
-        ...
-
-    def check_commit(self, commit: Commit) -> None:
-        """Raise the error that refuses a commit, if one does."""
-
-    def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Raise the error that refuses to report offsets, if one does."""
-
-    def deadlines(self) -> Iterator[Deadline]:
-        """Yield the sessions of members, and what else ends by itself."""
-        ...
-
-    def close(self) -> None:
-        """End all timers: the group is deleted, or becomes one of another protocol."""
 
 
 class Groups:
@@ -94,13 +56,13 @@ class Groups:
         self.settings = GroupSettings()
         #: What share groups have acquired, and what became of it.
         self.shares = SharePartitions(waiters, setting)
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, Group[Any]] = {}
         self._expires = False
 
-    def __iter__(self) -> Iterator[Group]:
+    def __iter__(self) -> Iterator[Group[Any]]:
         return iter(list(self._groups.values()))
 
-    def get(self, name: str) -> Group | None:
+    def get(self, name: str) -> Group[Any] | None:
         """Return a group, if there is one of that name."""
         return self._groups.get(name)
 
@@ -114,7 +76,7 @@ class Groups:
         group = self._groups.get(name)
         return group if isinstance(group, ConsumerGroup) else None
 
-    def put(self, group: Group) -> None:
+    def put(self, group: Group[Any]) -> None:
         """Take a group in, instead of one of the same name."""
         before = self._groups.get(group.name)
         if before is not None:
@@ -246,7 +208,7 @@ class Groups:
             group = self._new_classic(name)
         group.check_commit(commit)
 
-    def for_offset_delete(self, name: str) -> Group:
+    def for_offset_delete(self, name: str) -> Group[Any]:
         """Return the group whose offsets shall be deleted, if its members say what they read."""
         group = self._groups.get(name)
         if group is None or isinstance(group, ShareGroup):
@@ -264,7 +226,7 @@ class Groups:
             raise NonEmptyGroup(f"The group {name} is not empty.")
         self._delete(group)
 
-    def _delete(self, group: Group) -> None:
+    def _delete(self, group: Group[Any]) -> None:
         group.close()
         del self._groups[group.name]
         self._offsets.delete_group(group.name)

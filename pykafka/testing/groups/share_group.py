@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import (
@@ -11,15 +12,15 @@ from pykafka.exceptions import (
     GroupIdNotFound,
     GroupMaxSizeReached,
     InvalidRequest,
-    UnknownMemberId,
 )
 from pykafka.protocol import wire
 from pykafka.testing.deadline import Deadline
 from pykafka.testing.groups.consumer_group import by_topic
+from pykafka.testing.groups.group import Group
 
 if TYPE_CHECKING:
-    from pykafka.testing.groups.commit import Commit
     from pykafka.testing.groups.consumer_member import Key
+    from pykafka.testing.groups.group import Commit
     from pykafka.testing.groups.pending_answer import Client
     from pykafka.testing.topics import Topic
     from pykafka.testing.waiters import Waiters
@@ -29,6 +30,7 @@ _Answer = wire.ShareGroupHeartbeatResponse
 ASSIGNOR = "simple"
 
 
+@dataclass(eq=False, repr=False)
 class ShareMember:
     """One member.
 
@@ -37,24 +39,22 @@ class ShareMember:
     :param session: calls the group when the member has sent nothing for its session timeout
     """
 
-    def __init__(self, member_id: str, client: Client, session: Deadline) -> None:
-        self.member_id = member_id
-        self.client = client
-        self.session = session
-        self.rack_id: str | None = None
-        self.topics: frozenset[str] = frozenset()
-        self.epoch = 0
-        self.previous_epoch = 0
-        self.assigned: set[Key] = set()
+    member_id: str
+    client: Client
+    session: Deadline
+    instance_id: str | None = None
+    rack_id: str | None = None
+    topics: frozenset[str] = frozenset()
+    epoch: int = 0
+    previous_epoch: int = 0
+    assigned: set[Key] = field(default_factory=set)
 
     def __repr__(self) -> str:
         return f"<ShareMember {self.member_id} epoch={self.epoch}>"
 
 
-class ShareGroup:
+class ShareGroup(Group[ShareMember]):
     """One group: its members, its epoch, and the assignment, which each member gets by its next heartbeat.
-
-    Its methods raise the error that the broker answers with.
 
     :param name: of the group
     :param waiters: of the cluster
@@ -66,14 +66,11 @@ class ShareGroup:
     protocol_type = "share"
 
     def __init__(self, name: str, waiters: Waiters, topics: dict[str, Topic], setting: Callable[[str], str]) -> None:
-        self.name = name
+        super().__init__(name, waiters)
         self.setting = setting
         #: Counts changes of members, of what they read, and of those topics.
         self.epoch = 1
-        self.members: dict[str, ShareMember] = {}
         self.target: dict[str, set[Key]] = {}
-        self.empty_since_ms = waiters.now_ms()
-        self._waiters = waiters
         self._topics = topics
         self._partitions: dict[str, list[Key]] = {}
 
@@ -84,11 +81,6 @@ class ShareGroup:
     def state_name(self) -> str:
         """The state, as brokers report it."""
         return "Stable" if self.members else "Empty"
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it has no members."""
-        return not self.members
 
     def is_subscribed(self, topic: str) -> bool:
         """Return whether a member reads a topic."""
@@ -101,18 +93,10 @@ class ShareGroup:
         """
         raise GroupIdNotFound(f"Group {self.name} is not a consumer group.")
 
-    def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Allow all requests for committed offsets: there are none."""
-
     def deadlines(self) -> Iterator[Deadline]:
         """Yield the sessions of members."""
         for member in self.members.values():
             yield member.session
-
-    def close(self) -> None:
-        """End all timers: the group is deleted."""
-        for member in self.members.values():
-            member.session.cancel()
 
     @staticmethod
     def check(request: wire.ShareGroupHeartbeatRequest) -> None:
@@ -134,7 +118,7 @@ class ShareGroup:
     def heartbeat(self, request: wire.ShareGroupHeartbeatRequest, client: Client) -> _Answer:
         """Take in, keep or let go a member, and return what it may read now."""
         if request.member_epoch < 0:
-            self.remove(self._member(request.member_id))
+            self.remove(self.member(request.member_id))
             return _Answer(member_id=request.member_id, member_epoch=request.member_epoch)
         member = self._sender(request, client)
         before = member.topics
@@ -143,7 +127,7 @@ class ShareGroup:
         if request.rack_id is not None:
             member.rack_id = request.rack_id
         is_new = member.member_id not in self.members
-        self.members[member.member_id] = member
+        self.add(member)
         self._refresh(bumps=is_new or member.topics != before)
         member.session.extend(int(self.setting("share.session.timeout.ms")))
         answer = _Answer(
@@ -170,10 +154,10 @@ class ShareGroup:
             most = int(self.setting("group.share.max.size"))
             if len(self.members) >= most:
                 raise GroupMaxSizeReached(f"The share group has reached its maximum capacity of {most} members.")
-            session = Deadline(self._waiters, lambda: self.remove(member))
+            session = Deadline(self.waiters, lambda: self.remove(member))
             member = ShareMember(member_id, client, session)
             return member
-        member = self._member(member_id)
+        member = self.member(member_id)
         member.client = client
         if epoch not in (0, member.epoch, member.previous_epoch):
             than = "greater" if epoch > member.epoch else "smaller"
@@ -183,19 +167,13 @@ class ShareGroup:
             )
         return member
 
-    def _member(self, member_id: str) -> ShareMember:
-        member = self.members.get(member_id)
-        if member is None:
-            raise UnknownMemberId(f"Member {member_id} is not a member of group {self.name}.")
-        return member
-
     def remove(self, member: ShareMember) -> None:
         """Remove a member. Records that it has acquired stay its own until their locks end."""
         member.session.cancel()
         del self.members[member.member_id]
         self._refresh(bumps=True)
         if not self.members:
-            self.empty_since_ms = self._waiters.now_ms()
+            self.empty_since_ms = self.waiters.now_ms()
 
     def _refresh(self, *, bumps: bool) -> None:
         """Make a new assignment if there is a reason.

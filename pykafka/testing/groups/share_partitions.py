@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -39,36 +40,32 @@ _OUTCOMES: Final = {0: State.ARCHIVED, 1: State.ACKNOWLEDGED, 3: State.ARCHIVED}
 _DONE: Final = (State.ACKNOWLEDGED, State.ARCHIVED)
 
 
+@dataclass(eq=False, slots=True)
 class AcquiredBatch:
     """Records that were acquired together; brokers deliver them again together until they differ.
 
     :param size: how many
     """
 
-    __slots__ = ("is_split", "size")
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.is_split = False
+    size: int
+    is_split: bool = False
 
 
+@dataclass(eq=False, slots=True)
 class InFlightRecord:
     """One offset between the start and the end of a share partition, with or without a record.
 
     :param batch: that it was acquired with
     """
 
-    __slots__ = ("batch", "delivery_count", "is_spent", "locked_until_ms", "member_id", "state")
-
-    def __init__(self, batch: AcquiredBatch) -> None:
-        self.batch = batch
-        self.state = State.AVAILABLE
-        self.delivery_count = 0
-        #: Whether its deliveries are used up.
-        self.is_spent = False
-        self.member_id = ""
-        #: The end of its lock (ms since 1970), if it is acquired.
-        self.locked_until_ms = 0
+    batch: AcquiredBatch
+    state: State = State.AVAILABLE
+    delivery_count: int = 0
+    #: Whether its deliveries are used up.
+    is_spent: bool = False
+    member_id: str = ""
+    #: The end of its lock (ms since 1970), if it is acquired.
+    locked_until_ms: int = 0
 
 
 class SharePartition:

@@ -9,7 +9,7 @@ from pykafka.common import TopicPartition
 from pykafka.groups.assignors.sticky import CooperativeStickyAssignor, StickyPartitionAssignor
 from pykafka.metadata.zookeeper import registered_address, topics_read
 from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from pykafka.testing.groups.subscriptions import Pattern
+from pykafka.testing.patterns import Pattern
 from pykafka.utils.struct_helpers import unpack_from
 from tests.fuzz.judge import Target, UnstableError
 from tests.fuzz.targets.traps import json_traps

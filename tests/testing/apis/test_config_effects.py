@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pykafka.admin.configs import AlterOperation, ConfigType
 from pykafka.exceptions import (
     InvalidRecord,
     InvalidRequest,
@@ -17,14 +18,13 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
-from pykafka.testing.configs import Operation, Resource
 from tests.testing.datapath import TIME_MS, Brokers, batch, formats
 
 
 def alter(brokers: Brokers, kind: int, resource: str, name: str, value: str | None, node: int = 1) -> int:
     """Set a value, or delete it (None); return the error code."""
     asked = wire.IncrementalAlterConfigsRequest.Resource
-    operation = Operation.DELETE if value is None else Operation.SET
+    operation = AlterOperation.DELETE if value is None else AlterOperation.SET
     config = asked.Config(name=name, config_operation=operation, value=value)
     request = wire.IncrementalAlterConfigsRequest(
         resources=[asked(resource_type=kind, resource_name=resource, configs=[config])]
@@ -44,26 +44,26 @@ def alter(brokers: Brokers, kind: int, resource: str, name: str, value: str | No
 @pytest.mark.parametrize("broker", ["", "1"])
 def test_defaults_of_topics_at_brokers(name: str, value: str, error: Any, broker: str) -> None:
     brokers = Brokers(2)
-    assert alter(brokers, Resource.BROKER, broker, name, value) == 0
+    assert alter(brokers, ConfigType.BROKER, broker, name, value) == 0
     assert brokers.produce(batch("x")).error_code == error.ERROR_CODE
-    assert alter(brokers, Resource.BROKER, broker, name, None) == 0
+    assert alter(brokers, ConfigType.BROKER, broker, name, None) == 0
     assert brokers.produce(batch("x")).error_code == 0
 
 
 def test_the_topics_own_value_and_the_brokers_own_one_go_before() -> None:
     brokers = Brokers(2, partitions=2)
-    alter(brokers, Resource.BROKER, "", "message.max.bytes", "50")
-    alter(brokers, Resource.BROKER, "2", "message.max.bytes", "5000", node=2)
+    alter(brokers, ConfigType.BROKER, "", "message.max.bytes", "50")
+    alter(brokers, ConfigType.BROKER, "2", "message.max.bytes", "5000", node=2)
     assert brokers.produce(batch("x"), index=1, node=2).error_code == 0
     assert brokers.produce(batch("x")).error_code == MessageSizeTooLarge.ERROR_CODE
-    alter(brokers, Resource.TOPIC, "orders", "max.message.bytes", "6000")
+    alter(brokers, ConfigType.TOPIC, "orders", "max.message.bytes", "6000")
     assert brokers.produce(batch("x")).error_code == 0
 
 
 def test_compression_and_time_of_appending() -> None:
     brokers = Brokers()
-    alter(brokers, Resource.BROKER, "", "compression.type", "gzip")
-    alter(brokers, Resource.BROKER, "", "log.message.timestamp.type", "LogAppendTime")
+    alter(brokers, ConfigType.BROKER, "", "compression.type", "gzip")
+    alter(brokers, ConfigType.BROKER, "", "log.message.timestamp.type", "LogAppendTime")
     answer = brokers.produce(batch("x", time_ms=TIME_MS))
     assert answer.log_append_time_ms > TIME_MS
     assert formats(brokers.fetch().records) == {(2, 1)}
@@ -71,7 +71,7 @@ def test_compression_and_time_of_appending() -> None:
 
 def test_what_a_cleanup_policy_forbids() -> None:
     brokers = Brokers()
-    alter(brokers, Resource.BROKER, "", "log.cleanup.policy", "compact")
+    alter(brokers, ConfigType.BROKER, "", "log.cleanup.policy", "compact")
     topic = wire.DeleteRecordsRequest.Topic
     parts = [topic.Partition(partition_index=0, offset=0)]
     answer = brokers.ask(wire.DeleteRecordsRequest(topics=[topic(name="orders", partitions=parts)]), 2)
@@ -86,7 +86,7 @@ def test_unclean_elections(at_broker: bool) -> None:
     brokers.produce(batch("lost"), acks=1)
     brokers.state.on_stop(brokers.state.nodes[1])
     assert partition.leader == -1
-    kind, name = (Resource.BROKER, "") if at_broker else (Resource.TOPIC, "orders")
+    kind, name = (ConfigType.BROKER, "") if at_broker else (ConfigType.TOPIC, "orders")
     assert alter(brokers, kind, name, "unclean.leader.election.enable", "true", node=2) == 0
     assert (partition.leader, partition.log.end) == (2, 0)
     brokers.state.on_start(brokers.state.nodes[1])
@@ -116,8 +116,8 @@ def test_times_of_a_group() -> None:
         assert due_ms is not None
         return due_ms - brokers.state.now_ms()
 
-    assert alter(brokers, Resource.GROUP, "g", "consumer.heartbeat.interval.ms", "9000") == 0
-    assert alter(brokers, Resource.GROUP, "g", "consumer.session.timeout.ms", "60000") == 0
+    assert alter(brokers, ConfigType.GROUP, "g", "consumer.heartbeat.interval.ms", "9000") == 0
+    assert alter(brokers, ConfigType.GROUP, "g", "consumer.session.timeout.ms", "60000") == 0
     assert (interval("g"), interval("other")) == (9000, 5000)
     assert session_ms("other") <= 45_000 < session_ms("g")
 
@@ -139,16 +139,16 @@ def test_what_brokers_read_at_their_start_is_not_altered(name: str, replaces: bo
     brokers = Brokers()
     value = "true" if name.endswith("enable") else "7000"
     if not replaces:
-        assert alter(brokers, Resource.BROKER, "", name, value) == InvalidRequest.ERROR_CODE
+        assert alter(brokers, ConfigType.BROKER, "", name, value) == InvalidRequest.ERROR_CODE
         return
     asked = wire.AlterConfigsRequest.Resource
-    resource = asked(resource_type=Resource.BROKER, resource_name="", configs=[asked.Config(name=name, value=value)])
+    resource = asked(resource_type=ConfigType.BROKER, resource_name="", configs=[asked.Config(name=name, value=value)])
     request: Request[wire.AlterConfigsResponse] = wire.AlterConfigsRequest(resources=[resource])
     assert brokers.ask(request, 2).responses[0].error_code == InvalidRequest.ERROR_CODE
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(Resource.BROKER, "log.retention.ms"), (Resource.TOPIC, "retention.ms"), (None, "")]
+    ("kind", "name"), [(ConfigType.BROKER, "log.retention.ms"), (ConfigType.TOPIC, "retention.ms"), (None, "")]
 )
 def test_records_that_are_too_old(kind: int | None, name: str) -> None:
     """A log is one segment, so it goes when its newest record is too old."""
@@ -156,7 +156,7 @@ def test_records_that_are_too_old(kind: int | None, name: str) -> None:
     now_ms, days = brokers.state.now_ms(), 7
     if kind is not None:
         days = 1
-        alter(brokers, kind, "orders" if kind == Resource.TOPIC else "", name, str(24 * 3600 * 1000))
+        alter(brokers, kind, "orders" if kind == ConfigType.TOPIC else "", name, str(24 * 3600 * 1000))
     for time_ms in (now_ms, now_ms + 600_000):
         brokers.produce(batch("x", time_ms=time_ms))
     log = brokers.partition.log

@@ -17,7 +17,7 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.records import scan
-from pykafka.testing.behaviour import data_path
+from pykafka.testing.behaviour import DataPath
 from tests.testing.datapath import TIME_MS, Brokers, batch, formats, old_batch, read
 
 VERSIONS = range(19)
@@ -70,7 +70,7 @@ def test_readers_of_committed_and_of_all_records(version: int) -> None:
 @pytest.mark.parametrize("codec", [0, 1])
 def test_kafka_0_10_unpacks_for_older_readers(codec: int) -> None:
     brokers = Brokers()
-    brokers.state.data_path = data_path((0, 10, 2))
+    brokers.state.data_path = DataPath((0, 10, 2))
     brokers.produce(old_batch("a", "b", magic=1, codec=codec), 2)
     assert formats(brokers.fetch(0, 2).records) == {(1, codec)}
     answer = brokers.fetch(0, 1)
@@ -110,7 +110,7 @@ def test_limits() -> None:
 
 def test_a_limit_before_version_3_cuts_message_sets() -> None:
     brokers = Brokers()
-    brokers.state.data_path = data_path((0, 9))
+    brokers.state.data_path = DataPath((0, 9))
     brokers.produce(old_batch("a" * 100, "b" * 100, magic=0), 0)
     answer = brokers.fetch(0, 0, partition_max_bytes=150)
     assert len(answer.records) == 150

@@ -30,9 +30,10 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol.messagesets import wrap
 from pykafka.protocol.records import scan
-from pykafka.testing.behaviour import data_path
+from pykafka.testing.behaviour import DataPath
 from pykafka.testing.call import HungUpError
 from pykafka.testing.topics import Partition
+from pykafka.testing.transactions import Identity
 from pykafka.utils.compression import compress
 from tests.testing.datapath import TIME_MS, Brokers, batch, formats, old_batch, read
 
@@ -63,7 +64,7 @@ def test_each_version_writes_each_codec(version: int, codec: int) -> None:
 @pytest.mark.parametrize(("numbers", "magic"), [((0, 8, 2), 0), ((0, 9), 0), ((0, 10, 2), 1)])
 def test_old_releases_store_message_sets(numbers: tuple[int, ...], magic: int, codec: int) -> None:
     brokers = Brokers()
-    brokers.state.data_path = data_path(numbers)
+    brokers.state.data_path = DataPath(numbers)
     for first in (0, 3):
         answer = brokers.produce(old_batch("a", "b", "c", magic=magic, codec=codec), 2 * magic)
         assert (answer.error_code, answer.base_offset) == (0, first)
@@ -76,7 +77,7 @@ def test_old_releases_store_message_sets(numbers: tuple[int, ...], magic: int, c
 
 def test_inner_offsets_that_do_not_count_from_0_are_written_anew() -> None:
     brokers = Brokers()
-    brokers.state.data_path = data_path((0, 10, 2))
+    brokers.state.data_path = DataPath((0, 10, 2))
     (raw,) = scan(old_batch("a", "b", magic=1))[0]
     entries = bytearray(raw.data)
     half = len(entries) // 2
@@ -164,7 +165,7 @@ def test_acks_that_are_none() -> None:
     brokers = Brokers()
     assert brokers.produce(batch("a"), acks=2).error_code == InvalidRequiredAcks.ERROR_CODE
     assert brokers.partition.log.end == 0
-    brokers.state.data_path = data_path((0, 8, 2))
+    brokers.state.data_path = DataPath((0, 8, 2))
     answer = brokers.produce(old_batch("a", magic=0), 0, acks=2)
     assert (answer.error_code, answer.base_offset) == (RequestTimedOut.ERROR_CODE, 0)
     assert brokers.partition.log.end == 1
@@ -236,7 +237,7 @@ def test_append_time() -> None:
 @pytest.mark.parametrize(("magic", "codec"), [(0, 0), (1, 0), (1, 1)])
 def test_append_time_of_message_sets(magic: int, codec: int) -> None:
     brokers = Brokers(message_timestamp_type="LogAppendTime")
-    brokers.state.data_path = data_path((0, 10, 2))
+    brokers.state.data_path = DataPath((0, 10, 2))
     answer = brokers.produce(old_batch("a", "b", magic=magic, codec=codec), 2 * magic)
     assert answer.error_code == 0
     raws = scan(bytes(brokers.fetch(0, 2).records))[0]
@@ -279,7 +280,7 @@ def numbered(sequence: int, epoch: int = 0, count: int = 1, transactional: bool 
 )
 def test_sequences(numbers: tuple[int, ...], older: int, gap: int) -> None:
     brokers = Brokers()
-    brokers.state.data_path = data_path(numbers)
+    brokers.state.data_path = DataPath(numbers)
     rows = [(0, 0, 2), (2, 0, 1), (2, 0, 1), (0, 0, 2), (5, 0, 1), (3, 0, 1), (4, 1, 1), (0, 1, 1), (4, 0, 1)]
     answers = [brokers.produce(numbered(sequence, epoch, count)) for sequence, epoch, count in rows]
     late = InvalidProducerEpoch.ERROR_CODE
@@ -322,31 +323,32 @@ def test_sequence_numbers_begin_again_after_the_largest() -> None:
     ],
 )
 def test_producers_that_the_log_does_not_know(
-    numbers: tuple[int, ...], version: int, transactional: bool, code: int
+    monkeypatch: pytest.MonkeyPatch, numbers: tuple[int, ...], version: int, transactional: bool, code: int
 ) -> None:
     brokers = Brokers()
-    brokers.state.data_path = data_path(numbers)
-    brokers.state.check_transactional = lambda *_: 0
+    brokers.state.data_path = DataPath(numbers)
+    monkeypatch.setattr(brokers.state.transactions, "check_produce", lambda *_: None)
     answer = brokers.produce(numbered(7, transactional=transactional), version)
     assert answer.error_code == code
     assert answer.log_start_offset == 0
 
 
-def test_transactional_batches_ask_the_transactions() -> None:
+def test_transactional_batches_ask_the_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
     brokers = Brokers()
     asked: list[tuple[object, ...]] = []
 
-    def check(*arguments: object) -> int:
+    def check(*arguments: object) -> None:
         asked.append(arguments)
-        return InvalidTxnState.ERROR_CODE if len(asked) == 1 else 0
+        if len(asked) == 1:
+            raise InvalidTxnState
 
-    brokers.state.check_transactional = check
+    monkeypatch.setattr(brokers.state.transactions, "check_produce", check)
     request = brokers.produce_request(numbered(0, transactional=True), 12)
     request.transactional_id = "billing"
     codes = [brokers.ask(request, 12).responses[0].partition_responses[0].error_code for _ in range(3)]
     assert codes == [InvalidTxnState.ERROR_CODE, 0, 0]
     # The third one was written already.
-    assert asked == [(brokers.partition, "billing", 9, 0, 12)] * 2
+    assert asked == [(brokers.partition, "billing", Identity(9, 0), 12)] * 2
     assert brokers.partition.log.open_transactions == {9: 0}
 
 

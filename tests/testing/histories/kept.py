@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pykafka.testing.history import Owner
-from tests.testing.stories import GROUP, P0, Story
+from tests.testing.stories import GROUP, P0, Story, Write
 
 
 def owner(story: Story, who: str, is_owner: bool = True, forced: bool = False) -> None:
@@ -82,12 +80,12 @@ def in_no_group(story: Story) -> None:
     story.poll((0, 1), (1, 2))
 
 
-PLANTED: list[tuple[str, Callable[[Story], object]]] = [
+PLANTED: list[tuple[str, Write]] = [
     ("read-without-owning", read_after_loss),
     ("read-without-owning", read_what_another_has),
     ("read-without-owning", read_again_after_it_knew),
 ]
-LEGAL: list[tuple[str, Callable[[Story], object]]] = [
+LEGAL: list[tuple[str, Write]] = [
     ("", one_after_the_other),
     ("", had_it_just_before),
     ("", cannot_know_yet),

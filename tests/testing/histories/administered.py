@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pykafka.testing.history import ANY, Change, Deleted, Drained, Observe, Operation, Place, Send, State
-from tests.testing.stories import P0, TOPIC, Story
+from tests.testing.stories import P0, TOPIC, Story, Write
 
 TWO, THREE, GONE = "2 partitions", "3 partitions", "absent"
 
@@ -155,7 +153,7 @@ def deleted_record_of_unknown_offset(story: Story) -> None:
     story.note("c", Drained((TOPIC,)))
 
 
-PLANTED: list[tuple[str, Callable[[Story], object]]] = [
+PLANTED: list[tuple[str, Write]] = [
     ("lost-change", created_and_not_there),
     ("lost-change", deleted_and_still_there),
     ("lost-change", change_was_taken_back),
@@ -164,7 +162,7 @@ PLANTED: list[tuple[str, Callable[[Story], object]]] = [
     ("unmade-change", nobody_changed_it),
     ("unmade-change", shown_before_it_was_asked_for),
 ]
-LEGAL: list[tuple[str, Callable[[Story], object]]] = [
+LEGAL: list[tuple[str, Write]] = [
     ("", made_and_shown),
     ("", unknown_change_is_there_or_not),
     ("", unknown_change_comes_late),

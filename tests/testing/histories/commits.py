@@ -1,0 +1,176 @@
+"""Histories of committed offsets that are lost, go back or are beyond what was read; and right ones."""
+
+from __future__ import annotations
+
+from pykafka.testing.history import Commit, Committed, Place
+from tests.testing.stories import GROUP, P0, TOPIC, Story, Write
+
+# Anomalies
+
+
+def commit_beyond(story: Story) -> None:
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.commit(2)
+
+
+def commit_beyond_before_any_read(story: Story) -> None:
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.commit(1)
+
+
+def commit_after_loss(story: Story) -> None:
+    story.send(1, 0)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.revoked(2, P0)
+    story.commit(1)
+
+
+def commit_by_former_owner(story: Story) -> None:
+    """The member does not know yet that another one has its partition; its coordinator does, and takes its commit."""
+    story.send(1, 0)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.assigned(2, P0, who="d")
+    story.commit(1)
+
+
+def commit_went_back(story: Story) -> None:
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    story.commit(2)
+    story.commit(1)
+
+
+def committed(story: Story, offset: int) -> None:
+    story.ok(story.invoke("d", Committed(GROUP)), Committed(GROUP, (Place(TOPIC, 0, offset),)))
+
+
+def lost_commit(story: Story) -> None:
+    story.sends(1, 2)
+    story.poll((0, 1))
+    story.commit(1)
+    story.poll((1, 2))
+    story.commit(2)
+    committed(story, 1)
+
+
+def forgotten_commit(story: Story) -> None:
+    story.sends(1)
+    story.poll((0, 1))
+    story.commit(1)
+    committed(story, -1)
+
+
+# Right
+
+
+def refused_commits(story: Story) -> None:
+    """A member that lost a partition, or commits too much, is refused, or gets no answer."""
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.assigned(2, P0, who="d")
+    story.commit(1, outcome="fail")
+    story.commit(2, outcome="unknown")
+
+
+def commit_behind_a_marker(story: Story) -> None:
+    story.consumer(committed=True, group=GROUP)
+    story.begin()
+    story.send(1, 0)
+    story.commit_transaction()
+    story.begin()
+    story.send(2, 2)
+    story.abort()
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.commit(4)
+    committed(story, 4)
+
+
+def commit_while_others_ask(story: Story) -> None:
+    story.sends(1, 2)
+    story.poll((0, 1))
+    story.commit(1)
+    story.poll((1, 2))
+    story.commit(2, outcome="unknown")
+    committed(story, 1)
+    committed(story, 2)
+
+
+def committed_all(story: Story) -> None:
+    """A program that commits all of its positions learns from the answer what they were."""
+    story.member()
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    begun = story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 1),)))
+    story.ok(begun, Commit(GROUP, (Place(TOPIC, 0, 2),)))
+    committed(story, 2)
+    story.revoked(1, P0)
+    story.member("d")
+    story.assigned(2, P0, who="d")
+    story.poll((2, 3), who="d")
+
+
+def committed_all_of_unknown_positions(story: Story) -> None:
+    """A program commits all of its positions, and does not know them when the call begins."""
+    story.member()
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    begun = story.invoke("c", Commit(GROUP, ()))
+    story.ok(begun, Commit(GROUP, (Place(TOPIC, 0, 1),)))
+    story.poll((1, 2))
+    story.commit(2)
+    committed(story, 2)
+
+
+def committed_behind_a_marker(story: Story) -> None:
+    """The commit of all positions has taken effect, behind the marker of a transaction, and has not ended yet."""
+    story.member()
+    story.begin()
+    story.send(1, 0)
+    story.commit_transaction()
+    story.send(2, 2)
+    story.assigned(1, P0)
+    story.commit(0)
+    story.poll((0, 1))
+    story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 1),)))
+    committed(story, 2)
+
+
+def committed_while_it_sought(story: Story) -> None:
+    """A commit ends when its member has gone back already, and commits that."""
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    begun = story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 2),)))
+    story.seek(1)
+    story.ok(begun)
+    story.commit(1)
+
+
+PLANTED: list[tuple[str, Write]] = [
+    ("commit-beyond", commit_beyond),
+    ("commit-beyond", commit_beyond_before_any_read),
+    ("commit-after-loss", commit_after_loss),
+    ("commit-after-loss", commit_by_former_owner),
+    ("commit-went-back", commit_went_back),
+    ("lost-commit", lost_commit),
+    ("lost-commit", forgotten_commit),
+]
+LEGAL: list[tuple[str, Write]] = [
+    ("", refused_commits),
+    ("", commit_behind_a_marker),
+    ("", commit_while_others_ask),
+    ("", committed_all),
+    ("", committed_all_of_unknown_positions),
+    ("", committed_behind_a_marker),
+    ("", committed_while_it_sought),
+]

@@ -1,0 +1,144 @@
+"""Histories of polls and sends that skip records or go back; and right ones."""
+
+from __future__ import annotations
+
+from pykafka.testing.history import OpenProducer, Send
+from tests.testing.histories.commits import committed
+from tests.testing.stories import GROUP, P0, P1, TOPIC, Story, Write
+
+# Anomalies
+
+
+def poll_skip(story: Story) -> None:
+    story.sends(1, 2, 3)
+    story.poll((0, 1))
+    story.poll((2, 3))
+    story.poll((0, 1), (1, 2), who="d")
+
+
+def poll_skip_of_committed(story: Story) -> None:
+    """A commit is acknowledged; a reader goes from before it to behind it."""
+    story.consumer(committed=True)
+    story.send(1, 0)
+    story.begin("q")
+    story.send(2, 1, "q")
+    story.commit_transaction(who="q")
+    story.send(3, 3)
+    story.poll((0, 1))
+    story.poll((3, 3))
+    story.poll((1, 2), who="d")
+
+
+def nonmonotonic_poll(story: Story) -> None:
+    story.sends(1, 2)
+    story.poll((0, 1), (1, 2))
+    story.poll((1, 2))
+
+
+def nonmonotonic_kept_partition(story: Story) -> None:
+    """A cooperative member goes back in a partition that it has kept."""
+    story.consumer(group=GROUP)
+    story.sends(1, 2)
+    story.assigned(1, P0, P1)
+    story.poll((0, 1), (1, 2))
+    story.revoked(2, P1)
+    story.assigned(2, P0)
+    story.poll((0, 1))
+
+
+def int_poll_skip(story: Story) -> None:
+    story.sends(1, 2, 3)
+    story.poll((0, 1), (2, 3))
+    story.poll((1, 2), who="d")
+
+
+def int_nonmonotonic_poll(story: Story) -> None:
+    story.sends(1, 2)
+    story.poll((1, 2), (0, 1))
+
+
+def nonmonotonic_send(story: Story) -> None:
+    story.send(1, 1)
+    story.send(2, 0)
+
+
+def nonmonotonic_send_without_numbers(story: Story) -> None:
+    story.note("p", OpenProducer(idempotent=False, ordered=True))
+    story.send(1, 1)
+    story.send(2, 0)
+
+
+def int_nonmonotonic_send(story: Story) -> None:
+    story.begin()
+    story.send(1, 1)
+    story.send(2, 0)
+    story.commit_transaction()
+
+
+def int_send_skip(story: Story) -> None:
+    """A record of an earlier transaction of the same producer arrives in the middle of the next one."""
+    story.begin()
+    late = story.invoke("p", Send(TOPIC, 1, 0))
+    story.commit_transaction("unknown")
+    story.begin()
+    story.send(2, 0)
+    story.send(3, 2)
+    story.unknown(late)
+    story.commit_transaction()
+    story.poll((0, 2), (1, 1), (2, 3))
+
+
+# Right
+
+
+def interleaved(story: Story) -> None:
+    """Others write between the records of a transaction."""
+    story.begin()
+    story.send(1, 0)
+    story.send(2, 1, who="q")
+    story.send(3, 2)
+    story.commit_transaction()
+    story.poll((0, 1), (1, 2), (2, 3))
+
+
+def seeks(story: Story) -> None:
+    story.sends(1, 2, 3)
+    story.poll((0, 1))
+    story.seek(2)
+    story.poll((2, 3))
+    story.seek(0)
+    story.poll((0, 1))
+
+
+def abort_puts_back(story: Story) -> None:
+    story.consumer("x", committed=True, group=GROUP)
+    story.sends(1, 2)
+    story.assigned(1, P0, who="x")
+    story.begin("x")
+    story.poll((0, 1), (1, 2), who="x")
+    story.commit(2, who="x")
+    story.abort(who="x")
+    story.poll((0, 1), who="x")
+    story.begin("x")
+    story.commit(1, who="x")
+    story.commit_transaction(who="x")
+    committed(story, 1)
+
+
+PLANTED: list[tuple[str, Write]] = [
+    ("poll-skip", poll_skip),
+    ("poll-skip", poll_skip_of_committed),
+    ("nonmonotonic-poll", nonmonotonic_poll),
+    ("nonmonotonic-poll", nonmonotonic_kept_partition),
+    ("int-poll-skip", int_poll_skip),
+    ("int-nonmonotonic-poll", int_nonmonotonic_poll),
+    ("nonmonotonic-send", nonmonotonic_send),
+    ("nonmonotonic-send", nonmonotonic_send_without_numbers),
+    ("int-nonmonotonic-send", int_nonmonotonic_send),
+    ("int-send-skip", int_send_skip),
+]
+LEGAL: list[tuple[str, Write]] = [
+    ("int-send-skip", interleaved),
+    ("", seeks),
+    ("", abort_puts_back),
+]
