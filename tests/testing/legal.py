@@ -460,6 +460,18 @@ def committed_all(story: Story) -> None:
     story.poll((2, 3), who="d")
 
 
+def committed_part(story: Story) -> None:
+    """A program commits all of its positions while its consumer gives a partition up, which may be committed or not."""
+    story.sends(1, 2)
+    story.poll((0, 1))
+    story.commit(1)
+    story.poll((1, 2))
+    begun = story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 2),)))
+    story.ok(begun, Commit(GROUP, ()))
+    committed(story, 1)
+    committed(story, 2)
+
+
 def committed_all_of_unknown_positions(story: Story) -> None:
     """A program commits all of its positions, and does not know them when the call begins."""
     story.member()
@@ -723,6 +735,7 @@ LEGAL: list[tuple[str, Write]] = [
     ("", began_where_it_has_sought),
     ("", kept_its_position),
     ("", committed_all),
+    ("", committed_part),
     ("", committed_all_of_unknown_positions),
     ("", committed_behind_a_marker),
     ("", committed_while_it_sought),

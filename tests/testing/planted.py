@@ -10,6 +10,7 @@ from pykafka.testing.history import (
     Assign,
     BufferedBytes,
     Call,
+    Commit,
     Committed,
     Crash,
     DeadLetter,
@@ -305,6 +306,17 @@ def forgotten_commit(story: Story) -> None:
     story.poll((0, 1))
     story.commit(1)
     committed(story, -1)
+
+
+def lost_commit_after_a_part(story: Story) -> None:
+    """What the first one may have committed, the second has certainly replaced."""
+    story.sends(1, 2)
+    story.poll((0, 1))
+    begun = story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 1),)))
+    story.ok(begun, Commit(GROUP, ()))
+    story.poll((1, 2))
+    story.commit(2)
+    committed(story, 1)
 
 
 def dead_letter_twice(story: Story) -> None:
@@ -649,6 +661,7 @@ PLANTED: list[tuple[str, Write]] = [
     ("commit-went-back", commit_went_back),
     ("lost-commit", lost_commit),
     ("lost-commit", forgotten_commit),
+    ("lost-commit", lost_commit_after_a_part),
     ("dead-letter-twice", dead_letter_twice),
     ("dead-letter-twice", dead_letter_stored_twice),
     ("accepted-twice", accepted_twice),
