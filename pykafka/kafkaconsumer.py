@@ -204,8 +204,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
             self._engine.commits.on_commit = interceptors.committed
         self._arrow: ArrowTables | None = None
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
-        timeout, now = cluster.socket_timeout_ms / 1000, self._handler.now
-        self._follower = AssignmentFollower(self._engine, listener, members, lambda: later.join(now() + timeout))
+        engine = self._engine
+        self._follower = AssignmentFollower(engine, listener, members, lambda: later.join(engine.revocation_deadline()))
         self._reading = SingleCaller(self._handler)
         self._here = cluster.handler.here
         self._engine.on_start, self._engine.on_stop = watching(self, cluster)

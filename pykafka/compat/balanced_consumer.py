@@ -56,7 +56,8 @@ class BalancedConsumer(GroupConsumer):
     :param auto_commit_enable: commit regularly and at rebalances the messages that the calls before the last one have
         returned (consume in one worker), and at `stop()` all that were returned; after an error that ends the `with`
         block, all but those of the last call
-    :param rebalance_max_retries: how many backoffs long to wait for another member to let a partition go
+    :param rebalance_max_retries: how many backoffs long to wait for another member to let a partition go; a member that
+        died does so when its session ends, so wait longer than `zookeeper_connection_timeout_ms`
     :param rebalance_backoff_ms: the longest pause between attempts to take it (ms)
     :param zookeeper_connection_timeout_ms: for connecting and for each answer (ms); also the session timeout asked for
     :param zookeeper_connect: the old name of `zookeeper_hosts`

@@ -51,7 +51,8 @@ class GroupOptions(Options):
         5,
         at_least_0,
         {
-            "zookeeper": "how many backoffs long to wait for another member to let a partition go",
+            "zookeeper": "how many backoffs long to wait for another member to let a partition go; a member that died does so "
+            "when its session ends, so wait longer than `zookeeper_connection_timeout_ms`",
             "managed": "how many backoffs long a rebalance may go on failing before that is an error; a join that was never "
             "answered, which takes longer, is tried once more all the same, unless this is 0",
         },

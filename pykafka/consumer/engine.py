@@ -234,6 +234,10 @@ class ConsumerEngine(Assignment):
         """Return when the time of a call is up that asks brokers; None for the socket timeout of the client. See `deadline`."""
         return self.deadline(self.cluster.socket_timeout_ms / 1000 if timeout is None else timeout)
 
+    def revocation_deadline(self) -> float:
+        """Return until when commits of partitions that go may take: in `close()` all of its time, else a socket timeout."""
+        return self.stop_by if self.stop_by < math.inf else self.call_deadline(None)
+
     def await_borrowed(self) -> None:
         """Wait until the running calls that decode Arrow columns are counted; no more begin, as the buffers are closed."""
         deadline = self.handler.now() + BORROWED_WAIT_S

@@ -62,6 +62,7 @@ class FailedPartition:
     :param due: the time of the next attempt, of the handler's clock (s)
     :param waited: whether buffered messages had to be read first; then the same offset is tried once more
     :param astray: whether the broker that was asked for another position may not lead the partition any more
+    :param asked: whether a broker was asked for another position in vain; from then on the errors of these requests count
     """
 
     owned: OwnedPartition
@@ -70,6 +71,7 @@ class FailedPartition:
     due: float
     waited: bool = False
     astray: bool = False
+    asked: bool = False
 
     @property
     def moved(self) -> bool:
@@ -139,6 +141,8 @@ class FailedPartitions:
 
     def add(self, owned: OwnedPartition, moves: int, error: KafkaException) -> FailedPartition:
         """Look after a partition that has failed; parameters as `FailedPartition` has them."""
+        if isinstance(error, LOST) and not isinstance(self._errors.get(owned, error), LOST):
+            owned.trouble_since = None  # its broker answers: an outage before that is over
         lasts = owned.trouble_since is not None
         failures = self._failures[owned] = self._failures.get(owned, 0) + 1 if lasts else 1
         self._errors[owned] = error.again()  # without the traceback, which would keep the frames of callers
@@ -191,6 +195,7 @@ class FailedPartitions:
         :param error: of a question for another position
         """
         failed.astray = error is not None and may_lead_no_more(error)
+        failed.asked = failed.asked or error is not None
         failures = self._failures[failed.owned] = self._failures.get(failed.owned, 0) + 1
         failed.due = self._due_after(failures)
 

@@ -62,7 +62,7 @@ class Resets:
                 continue
             if isinstance(failed.error, TopicRecreatedError):
                 self._errors_to_raise.note_trouble(failed.owned)
-            else:
+            elif not failed.asked:
                 self._errors_to_raise.judge(consumer, failed.owned, failed.error)
             by_leader[failed.owned.partition.leader].append(failed)
         yield truncated

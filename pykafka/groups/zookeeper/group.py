@@ -187,7 +187,8 @@ class ZooKeeperGroup:
             raise PartitionOwnedError(
                 partition(first),
                 f"another consumer of the group owns it ({', '.join(names) or 'it has just left'}); "
-                "is it alive, and does it divide partitions in the same way?",
+                "is it alive, and does it divide partitions in the same way? Those of a member that died are free when its "
+                "session in ZooKeeper ends",
                 topic=self._topic,
             )
 

@@ -359,29 +359,36 @@ class ZooKeeperSession:
         return self.state is not None and self.state.may_own()
 
     def connect(self, deadline: float | None) -> bool:
-        """Connect, or continue to; return whether there is a connection.
+        """Connect, or continue to; return whether there is a connection; without a deadline, False means an interrupt.
 
         :param deadline: of the handler's clock (s); the next call continues
         :raises ZooKeeperError: no host answered in time
         """
         if self.state is not None:
             return self.connected
-        now = self._handler.now()
         if self.client is None:
             self.client = new_client(self._hosts, self._handler, self._timeout_s)
-            self._began = now
+            self._stop = self._handler.Event()
+            self._began = self._handler.now()
             self._started = self.client.start_async()
         latest = self._began + self._connect_s
-        self._started.wait(max(0.0, min(latest, latest if deadline is None else deadline) - now))
-        if self.client.connected:
-            self._begin()
-            return True
-        if self._handler.now() >= latest:
-            self.end()
-            raise ZooKeeperError(
-                f"group {self._group}: ZooKeeper at {self._hosts} did not answer within {self._connect_s:g} s; check that it "
-                f"is up, and zookeeper_hosts=; brokers from 0.9 on keep groups themselves, by {self._instead}"
-            )
+        until = latest if deadline is None else min(latest, deadline)
+        client, started, stop = self.client, self._started, self._stop
+        # kazoo may lose a new connection before this worker runs, and connects again by itself
+        while not stop.is_set():
+            now = self._handler.now()
+            if client.connected:
+                self._begin()
+                return True
+            if now >= latest:
+                self.end()
+                raise ZooKeeperError(
+                    f"group {self._group}: ZooKeeper at {self._hosts} did not answer within {self._connect_s:g} s; check that "
+                    f"it is up, and zookeeper_hosts=; brokers from 0.9 on keep groups themselves, by {self._instead}"
+                )
+            if now >= until:
+                break
+            started.wait(until - now)
         return False
 
     def use(self, client: Any) -> None:
@@ -404,7 +411,6 @@ class ZooKeeperSession:
         state = self.state = SessionState(self._handler, self.client, self._changed, self._began)
         if self._signs_of_life is None:
             return
-        self._stop = self._handler.Event()
         silent = partial(self._silent, state)
         watch = partial(_watch, self._stop, state, self._signs_of_life, self._limit_s, silent, self._changed)
         self._worker = self._handler.spawn(watch, name=f"pykafka.ZooKeeper.{self._group}")
@@ -428,6 +434,7 @@ class ZooKeeperSession:
     def interrupt(self) -> None:
         """End a `connect` that waits in another worker."""
         started = self._started
+        self._stop.set()
         if started is not None:
             started.set()
 

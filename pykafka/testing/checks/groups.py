@@ -24,6 +24,7 @@ from pykafka.testing.history import (
     OpenConsumer,
     Operation,
     Outcome,
+    Owner,
     Place,
     Poll,
     Read,
@@ -111,6 +112,8 @@ class _Groups:
         self._offsets = CommittedOffsets()
         self._beginnings = Beginnings(facts, self._offsets)
         self._commits: dict[int, _Committing] = {}
+        #: Groups that ZooKeeper keeps: brokers take commits of a former owner at any time.
+        self._unfenced: set[str] = set()
         #: The calls of each process that have not ended, without sends, which may last longer than others.
         self._calls: dict[str, list[Operation]] = defaultdict(list)
         #: Who was assigned each partition last: a process, and since when it is that one.
@@ -143,6 +146,8 @@ class _Groups:
                 for read in action.reads:
                     if read.offsets:
                         yield from self._take_read(operation, read)
+            case Owner():
+                self._unfenced.add(action.group)
             case Assigned():
                 yield from self._take_assigned(operation, action)
             case Revoked():
@@ -242,7 +247,8 @@ class _Groups:
                 for one in islice(self._problems(operation, action.group, place), 1)  # the others follow from it
             ]
             self._commits[operation.number] = _Committing(operation, problems)
-            self._offsets.begin(operation, action.group, action.offsets, member.generation)
+            generation = -1 if action.group in self._unfenced else member.generation
+            self._offsets.begin(operation, action.group, action.offsets, generation)
             if member.in_transaction:
                 member.sent |= {TopicPartition(*place[:2]) for place in action.offsets}
         if operation.outcome is Outcome.FAIL:

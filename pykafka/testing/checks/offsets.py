@@ -72,11 +72,13 @@ class CommittedOffsets:
     def succeed(self, operation: Operation, group: str, places: tuple[Place, ...], in_transaction: bool) -> None:
         """Take the end of a commit that was acknowledged.
 
-        :param places: what was committed; a program that commits all of its positions knows it only now
+        :param places: what was committed; a program that commits all of its positions knows it only now. Of what the call began
+            with and is not here, it may have been committed
         :param in_transaction: it takes effect when its transaction does
         """
         begun, generation, found = self._by_call.pop(operation.call, (operation, -1, []))
         by_owned = dict(found)
+        certain = {(group, TopicPartition(*place[:2])) for place in places}
         for place in places:
             owned = group, TopicPartition(*place[:2])
             commit = by_owned.get(owned)
@@ -90,7 +92,10 @@ class CommittedOffsets:
         if in_transaction:
             self._in_transaction[operation.process] += found
         else:
-            self._settle(found, operation)
+            self._settle([one for one in found if one[0] in certain], operation)
+            for owned, commit in found:
+                if owned not in certain:
+                    commit.ended = operation  # it replaces nothing
 
     def fail(self, operation: Operation) -> None:
         """Take the end of a commit that had no effect."""

@@ -322,7 +322,7 @@ class Member(Reading):
             if self.random.random() < self.restarts:
                 return
             if not self.world.calm.is_set() and self.random.random() < self.restarts / 4:
-                self.world.stopping.wait(SLOW_S)
+                self.world.dawdle(SLOW_S)
 
     def commit(self, consumer: Any) -> None:
         """Commit behind all that it was given, unless it commits by itself."""
@@ -458,7 +458,7 @@ class Handling:
     def _handle(self, record: Record) -> ProducerRecord[bytes, bytes]:
         value, cause = self.world.new_value(), int(record.value or b"")
         if not self.world.calm.is_set() and self.random.random() < SLOW:
-            self.world.stopping.wait(SLOW_S)
+            self.world.dawdle(SLOW_S)
         self.world.causes[value] = cause
         sent = Send(self.target, value, record.partition, cause=cause)
         self.world.history.invoke(self.name, sent)

@@ -112,8 +112,6 @@ ORDINARY: tuple[Ordinary, ...] = (
     Ordinary(("ZooKeeperError", "PartitionOwnedError"), faults=ZOOKEEPER, lasts_ms=LASTS_MS),
     # A topic that a look-up has made anew has one replica, and no leader while that one is stopped.
     Ordinary(("RequestTimedOut",), ("send",), ("stop", "isolate"), LASTS_MS, processes=("p5",)),
-    # Records that a reader has not had yet are deleted, and the look-up of its next position fails for a while.
-    Ordinary(("OffsetOutOfRangeError",), ("poll",), (*UNREACHABLE, *REFUSED), LASTS_MS, processes=("c4", "m4")),
     # The preferred leader is away, or does not have all yet.
     Ordinary(("PreferredLeaderNotAvailable",), ("elect leaders",), UNREACHABLE, LASTS_MS, processes=("a1",)),
     # A broker has left the cluster while all of them are asked.

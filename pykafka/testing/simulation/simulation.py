@@ -40,6 +40,8 @@ END_MS = 120_000
 #: How old the metadata of an isolated broker may be (ms).
 STALE_MS = 120_000
 _LOOK_S = 0.1
+#: How much of the processor's time a worker may take between two waits (s): fifty times as much as a whole seed takes.
+BUSY_S = 5.0
 SOURCE, TARGET, LOSSY = "source", "target", "lossy"
 TRIMMED, REMADE = "trimmed", "remade"
 #: The second topic of members whose subscription changes.
@@ -151,7 +153,7 @@ class Simulation:
         """Run it in virtual time."""
         begun_s = process_time()
         forget_hints()  # the history must not depend on the seeds before
-        scheduler = Scheduler(self.seed, preemption=self.preemption)
+        scheduler = Scheduler(self.seed, busy_limit=BUSY_S, preemption=self.preemption)
         network = Network(scheduler)
         history = History(scheduler.now_ms)
         errors: list[tuple[str, BaseException]] = []

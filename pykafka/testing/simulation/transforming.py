@@ -85,7 +85,7 @@ class Transforming(Transacting):
         for record in records:
             self.rest()
             if not self.world.calm.is_set() and self.random.random() < SLOW:
-                self.world.stopping.wait(SLOW_S)
+                self.world.dawdle(SLOW_S)
             cause = int(record.value or b"")
             is_good = self.send_to(producer, record.partition, cause) is not None and is_good
         # Also if a step has failed: from this call on an abort puts the consumer back.

@@ -144,6 +144,10 @@ class World:
         self.stopping.wait(_PAUSE_S)
         return not self.stopping.is_set()
 
+    def dawdle(self, seconds: float) -> None:
+        """Wait, but not into the calm time: the program's next calls may fail, as its group has put it out."""
+        (self.calm if self.is_live else self.stopping).wait(seconds)
+
     def await_calm(self) -> bool:
         """Wait until the faults are over, and calls have to succeed; return whether there is such a time."""
         if self.is_live and not self.stopping.is_set():

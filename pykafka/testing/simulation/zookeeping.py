@@ -113,7 +113,6 @@ class BalancedMember(Reading):
                 zookeeper_hosts=HOSTS,
                 zookeeper_connection_timeout_ms=SESSION_MS,
                 consumer_timeout_ms=self.poll_ms - CALL_MS,
-                rebalance_backoff_ms=500,
                 auto_commit_enable=self.auto_commit,
                 auto_commit_interval_ms=AUTO_COMMIT_MS,
                 post_rebalance_callback=self._rebalanced,
@@ -184,7 +183,12 @@ class BalancedMember(Reading):
         except KafkaException as error:
             history.unknown(begun, type(error).__name__)
         else:
-            history.ok(begun)
+            # its worker may have released partitions before the request went out; these are not committed then
+            offsets = consumer.held_offsets
+            kept = [
+                place for place in places if place.partition in offsets and TopicPartition(*place[:2]) in self.positions
+            ]
+            history.ok(begun, Commit(self.group, tuple(kept)))
 
     def close(self, consumer: Any) -> None:
         """Stop a consumer."""

@@ -504,12 +504,14 @@ class Scheduler:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             signal.signal(signal.SIGVTALRM, former)
 
-    def _on_limit(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_limit(self, _number: int, frame: FrameType | None) -> None:
         turns_then, self._turns_then = self._turns_then, self.turns
         if turns_then != self.turns:  # a worker has waited meanwhile
             return
         try:
-            self._run_away(f"a worker took more than {self.busy_limit} s of the processor's time between two waits")
+            name = self.current.name if self.current is not None else "a worker"
+            why = f"{name} took more than {self.busy_limit} s of the processor's time between two waits, at {_places(frame)}"
+            self._run_away(why)
         except RunawayError as error:
             if getcurrent() is self._hub:
                 raise
@@ -524,14 +526,18 @@ class Scheduler:
     def _where(self, worker: VirtualWorker) -> str:
         if worker.greenlet is None:
             return "has not begun"
-        frame = worker.greenlet.gr_frame
-        places: list[str] = []
-        while frame is not None and len(places) < _FRAMES:
-            code = frame.f_code
-            if not code.co_filename.startswith(_OWN):
-                places.append(f"{os.path.basename(code.co_filename)}:{frame.f_lineno} in {code.co_name}")
-            frame = frame.f_back
-        return f"{'waits' if worker.is_parked else 'runs'} at {' < '.join(places)}"
+        return f"{'waits' if worker.is_parked else 'runs'} at {_places(worker.greenlet.gr_frame)}"
+
+
+def _places(frame: FrameType | None) -> str:
+    """Return the innermost places of a frame, but for those of this package."""
+    places: list[str] = []
+    while frame is not None and len(places) < _FRAMES:
+        code = frame.f_code
+        if not code.co_filename.startswith(_OWN):
+            places.append(f"{os.path.basename(code.co_filename)}:{frame.f_lineno} in {code.co_name}")
+        frame = frame.f_back
+    return " < ".join(places)
 
 
 def _not_reported(_what: str, _error: BaseException) -> None:

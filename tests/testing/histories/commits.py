@@ -66,6 +66,17 @@ def forgotten_commit(story: Story) -> None:
     committed(story, -1)
 
 
+def lost_commit_after_a_part(story: Story) -> None:
+    """What the first one may have committed, the second has certainly replaced."""
+    story.sends(1, 2)
+    story.poll((0, 1))
+    begun = story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 1),)))
+    story.ok(begun, Commit(GROUP, ()))
+    story.poll((1, 2))
+    story.commit(2)
+    committed(story, 1)
+
+
 # Right
 
 
@@ -118,6 +129,18 @@ def committed_all(story: Story) -> None:
     story.poll((2, 3), who="d")
 
 
+def committed_part(story: Story) -> None:
+    """A program commits all of its positions while its consumer gives a partition up, which may be committed or not."""
+    story.sends(1, 2)
+    story.poll((0, 1))
+    story.commit(1)
+    story.poll((1, 2))
+    begun = story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 2),)))
+    story.ok(begun, Commit(GROUP, ()))
+    committed(story, 1)
+    committed(story, 2)
+
+
 def committed_all_of_unknown_positions(story: Story) -> None:
     """A program commits all of its positions, and does not know them when the call begins."""
     story.member()
@@ -164,12 +187,14 @@ PLANTED: list[tuple[str, Write]] = [
     ("commit-went-back", commit_went_back),
     ("lost-commit", lost_commit),
     ("lost-commit", forgotten_commit),
+    ("lost-commit", lost_commit_after_a_part),
 ]
 LEGAL: list[tuple[str, Write]] = [
     ("", refused_commits),
     ("", commit_behind_a_marker),
     ("", commit_while_others_ask),
     ("", committed_all),
+    ("", committed_part),
     ("", committed_all_of_unknown_positions),
     ("", committed_behind_a_marker),
     ("", committed_while_it_sought),

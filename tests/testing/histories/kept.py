@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka.testing.history import Owner
+from pykafka.testing.history import Committed, Owner, Place
 from tests.testing.stories import GROUP, P0, Story, Write
 
 
@@ -46,6 +46,26 @@ def read_again_after_it_knew(story: Story) -> None:
     story.poll((0, 1), (1, 2))
 
 
+def _commit_that_comes_late(story: Story) -> None:
+    """A former owner's commit got no answer; it counts behind that of the next owner."""
+    begin(story, "c", "d")
+    owner(story, "c")
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.commit(1, outcome="unknown")
+    owner(story, "c", is_owner=False)
+    story.revoked(1, P0)
+    owner(story, "d")
+    story.assigned(2, P0, who="d")
+    story.poll((0, 1), (1, 2), who="d")
+    story.commit(2, who="d")
+
+
+def commit_that_nobody_made(story: Story) -> None:
+    _commit_that_comes_late(story)
+    story.ok(story.invoke("d", Committed(GROUP)), Committed(GROUP, (Place(*P0, 0),)))
+
+
 # Right ones
 
 
@@ -73,6 +93,12 @@ def cannot_know_yet(story: Story) -> None:
     story.poll((0, 1), (1, 2))
 
 
+def commit_that_comes_late(story: Story) -> None:
+    """Brokers do not know the owners: they take it."""
+    _commit_that_comes_late(story)
+    story.ok(story.invoke("d", Committed(GROUP)), Committed(GROUP, (Place(*P0, 1),)))
+
+
 def in_no_group(story: Story) -> None:
     begin(story)
     story.consumer("c")
@@ -84,10 +110,12 @@ PLANTED: list[tuple[str, Write]] = [
     ("read-without-owning", read_after_loss),
     ("read-without-owning", read_what_another_has),
     ("read-without-owning", read_again_after_it_knew),
+    ("lost-commit", commit_that_nobody_made),
 ]
 LEGAL: list[tuple[str, Write]] = [
     ("", one_after_the_other),
     ("", had_it_just_before),
     ("", cannot_know_yet),
+    ("", commit_that_comes_late),
     ("", in_no_group),
 ]

@@ -70,6 +70,23 @@ def test_what_can_be_corrected_is_tried_at_once_and_only_once(
     assert again not in cases.due()
 
 
+def test_a_position_out_of_range_ends_the_outage_before_it(cases: FailedPartitions, clock: Clock) -> None:
+    """The broker answers again: how long it did not says nothing about the position, which is corrected at once."""
+    part = owned()
+    cases.add(part, 0, SocketDisconnectedError())
+    part.trouble_since = clock.now
+    clock.now += 60
+    case = cases.add(part, 0, OffsetOutOfRangeError())
+    assert part.trouble_since is None
+    assert cases.due() == [case]
+    part.trouble_since = clock.now
+    again = cases.add(part, 0, OffsetOutOfRangeError())
+    assert part.trouble_since == clock.now
+    assert cases.due() == []
+    cases.again(again, SocketDisconnectedError())
+    assert (again.asked, again.astray) == (True, True)
+
+
 def test_partitions_that_fail_together_are_tried_together(cases: FailedPartitions, clock: Clock) -> None:
     first = cases.add(owned(), 0, NotLeaderForPartition())
     clock.now += PAUSE_S * (1 - JOIN) / 4

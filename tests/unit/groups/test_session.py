@@ -1,4 +1,4 @@
-"""The worker of a `ZooKeeperSession`, by a clock that the tests set."""
+"""A `ZooKeeperSession` that connects; its worker, by a clock that the tests set."""
 
 from __future__ import annotations
 
@@ -8,9 +8,108 @@ from typing import Any
 
 import pytest
 
-from pykafka.groups.zookeeper.session import _watch
+from pykafka.exceptions import ZooKeeperError
+from pykafka.groups.zookeeper import session as module
+from pykafka.groups.zookeeper.session import ZooKeeperSession, _watch
+from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 
 TIMEOUT_S = 6.0
+#: How long a client of these tests takes to connect again (s).
+AGAIN_S = 0.5
+
+
+class Unlucky:
+    """A client that loses its first connections before anyone can use them.
+
+    :param losses: how many
+    """
+
+    def __init__(self, handler: VirtualHandler, losses: int) -> None:
+        self._handler = handler
+        self._losses = losses
+        self._live = handler.Event()
+        self._session_timeout = TIMEOUT_S * 1000
+
+    @property
+    def connected(self) -> bool:
+        return self._live.is_set()
+
+    def start_async(self) -> Any:
+        self._handler.spawn(self._connect, name="connects")
+        return self._live
+
+    def _connect(self) -> None:
+        for _ in range(self._losses):
+            self._live.set()
+            self._live.clear()
+            self._handler.sleep(AGAIN_S)
+        self._live.set()
+
+    def add_listener(self, listener: object) -> None:
+        """No state changes."""
+
+    remove_listener = add_listener
+
+    def stop(self) -> None:
+        """It has no session."""
+
+    close = stop
+
+
+@pytest.fixture
+def scheduler() -> Scheduler:
+    return Scheduler(3)
+
+
+@pytest.fixture
+def virtual(scheduler: Scheduler) -> VirtualHandler:
+    return VirtualHandler(scheduler, Network(scheduler))
+
+
+def connecting(monkeypatch: pytest.MonkeyPatch, virtual: VirtualHandler, losses: int) -> ZooKeeperSession:
+    """Return a session whose client loses its first connections."""
+    monkeypatch.setattr(module, "new_client", lambda *_: Unlucky(virtual, losses))
+    return ZooKeeperSession(virtual, "g", "anywhere:2181", TIMEOUT_S, TIMEOUT_S, lambda: None, "managed=True")
+
+
+@pytest.mark.parametrize("losses", [0, 1, 3, 100])
+def test_a_connection_that_is_lost_at_once_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, scheduler: Scheduler, virtual: VirtualHandler, losses: int
+) -> None:
+    """A balanced consumer that starts has a session then, or the error that says what to check."""
+
+    def program() -> None:
+        session, began = connecting(monkeypatch, virtual, losses), virtual.now()
+        if losses * AGAIN_S > TIMEOUT_S:
+            with pytest.raises(ZooKeeperError, match="did not answer within"):
+                session.connect(None)
+        else:
+            assert session.connect(None)
+            assert session.connected
+        assert virtual.now() - began == pytest.approx(min(losses * AGAIN_S, TIMEOUT_S), abs=0.01)
+        session.end()
+
+    scheduler.run(program)
+
+
+@pytest.mark.parametrize("losses", [1, 100])
+def test_an_interrupt_ends_the_wait_for_a_connection(
+    monkeypatch: pytest.MonkeyPatch, scheduler: Scheduler, virtual: VirtualHandler, losses: int
+) -> None:
+    def program() -> None:
+        session = connecting(monkeypatch, virtual, losses)
+
+        def interrupt() -> None:
+            virtual.sleep(AGAIN_S / 2)
+            session.interrupt()
+
+        worker = virtual.spawn(interrupt, name="interrupts")
+        assert not session.connect(None)
+        assert session.state is None
+        worker.join()
+        session.end()
+
+    scheduler.run(program)
 
 
 class Outage:
