@@ -103,6 +103,7 @@ class Outcome(NamedTuple):
     :param flaky: the tests that passed when run alone, and their first output
     :param broken: other problems; empty for none
     :param log: the file with the whole output
+    :param cpu_s: CPU time of its processes
     """
 
     name: str
@@ -112,6 +113,7 @@ class Outcome(NamedTuple):
     flaky: dict[str, str]
     broken: str
     log: str
+    cpu_s: float = 0.0
 
     @property
     def failures(self) -> int:
@@ -124,7 +126,7 @@ class Outcome(NamedTuple):
         flaky = f", {len(self.flaky)} flaky" if self.flaky else ""
         broken = f"; {self.broken}" if self.broken else ""
         counts = f"{self.passed} passed, {len(self.failed)} failed{flaky}{broken}"
-        return f"{self.name}: {verdict} after {self.seconds:.0f} s: {counts}"
+        return f"{self.name}: {verdict} after {self.seconds:.0f} s ({self.cpu_s:.0f} s of CPU): {counts}"
 
 
 class Run:
@@ -251,6 +253,7 @@ class _PartRun:
         self.broken = ""
         self._processes = 0
         self.ends = 0.0
+        self.cpu_s = 0.0
 
     def outcome(self) -> Outcome:
         """Run everything, and the failed tests once more."""
@@ -275,7 +278,7 @@ class _PartRun:
                             self.results[test] = "passed"
         passed = [test for test, result in self.results.items() if result == "passed" and test not in failed]
         seconds = time.monotonic() - began
-        return Outcome(self.name, seconds, len(passed), failed, flaky, self.broken, str(self.log))
+        return Outcome(self.name, seconds, len(passed), failed, flaky, self.broken, str(self.log), round(self.cpu_s, 1))
 
     def _failures(self) -> list[list[str]]:
         """Return the failures, each with its tests: one, or all those that share a fixture."""
@@ -389,7 +392,7 @@ class _PartRun:
                     break
                 self.runner.stopped.wait(TICK_S)
         finally:
-            _end(process, mark)
+            self.cpu_s += _end(process, mark)
             self._follow(run)
             run.status = process.returncode
         with self.log.open("rb") as file:
@@ -441,22 +444,36 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _end(process: subprocess.Popen[bytes], mark: str) -> None:
-    """End a process, which may print its stacks (pytest does on SIGABRT), and all its descendants."""
+def _cpu_s(pid: int) -> float:
+    """Return the CPU time that a process has taken, with the children that it has waited for (s)."""
+    # The name, in brackets, may hold anything.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def _end(process: subprocess.Popen[bytes], mark: str) -> float:
+    """End a process, which may print its stacks (pytest does on SIGABRT), and all its descendants.
+
+    Return the CPU time that they took (s), without those that had no parent to wait for them when they ended.
+    """
     if not _ended(process):
         os.kill(process.pid, signal.SIGABRT)
         deadline = time.monotonic() + 5
         while not _ended(process) and time.monotonic() < deadline:
             time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    cpu_s = _cpu_s(process.pid)
     process.wait()
     # Descendants in groups of their own mostly end by themselves: give them a moment.
     deadline = time.monotonic() + 2
     while (left := list(_marked(mark))) and time.monotonic() < deadline:
         time.sleep(0.05)
     for pid in left:
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError, FileNotFoundError):
             os.kill(pid, signal.SIGKILL)
+            cpu_s += _cpu_s(pid)
+    return cpu_s
 
 
 def _marked(mark: str) -> Iterator[int]:
@@ -506,4 +523,5 @@ def closing(outcomes: Iterable[Outcome], others: Iterable[str] = (), rotation: I
     for outcome, test, why in flaky:
         lines += [f"FLAKY {test} ({outcome.name}; {outcome.log})", *(f"    {line}" for line in why.splitlines())]
     failures = sum(outcome.failures for outcome in outcomes) + len(others)
-    return [*lines, "", f"{sum(outcome.passed for outcome in every)} passed, {failures} failed"]
+    lines += ["", f"{sum(outcome.cpu_s for outcome in every):.0f} s of CPU"]
+    return [*lines, f"{sum(outcome.passed for outcome in every)} passed, {failures} failed"]

@@ -291,6 +291,22 @@ def test_several_runs_are_summed_up_in_one(tree: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "12 passed, 2 failed")
 
 
+def test_the_cpu_time_of_pytest_and_of_its_children_is_said(tree: Path) -> None:
+    outcome = outcome_of(
+        tree,
+        "import subprocess, sys\n"
+        "SPEND = 'import time\\nwhile time.process_time() < 0.5: pass'\n"
+        "def test_child():\n    subprocess.run([sys.executable, '-c', SPEND], check=True)\n"
+        "def test_here():\n    end = time.process_time() + 0.5\n    while time.process_time() < end: pass\n",
+    )
+    assert outcome.cpu_s > 1.0
+    events = [json.loads(line) for line in (tree / "logs" / "part.record").read_text().splitlines()]
+    spent = {event["test"].partition("::")[2]: event["cpu"] for event in events if event["event"] == "end"}
+    assert all(spent[test] > 0.45 for test in ("test_child", "test_here")), spent
+    assert f"({outcome.cpu_s:.0f} s of CPU)" in outcome.told()
+    assert f"{outcome.cpu_s:.0f} s of CPU" in closing([outcome])
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_whoever_is_interrupted_ends_what_he_started(tree: Path, number: signal.Signals) -> None:
     (tree / "test_it.py").write_text(
