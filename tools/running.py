@@ -23,6 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tools.cpu import CpuTimes
 from tools.parts import Part
 
 TICK_S = 0.2
@@ -219,6 +220,7 @@ class Runner:
         self.limits = limits
         self.end_by = float("inf") if end_by is None else end_by
         self.stopped = threading.Event()
+        self.cpu = CpuTimes(MARK)
 
     def stop(self) -> None:
         """End all running parts."""
@@ -387,12 +389,13 @@ class _PartRun:
         try:
             while not _ended(process):
                 self._follow(run)
+                self.runner.cpu.sample()
                 if why := late(run):
                     run.ended = why
                     break
                 self.runner.stopped.wait(TICK_S)
         finally:
-            self.cpu_s += _end(process, mark)
+            self.cpu_s += _end(process, mark, self.runner.cpu)
             self._follow(run)
             run.status = process.returncode
         with self.log.open("rb") as file:
@@ -444,35 +447,23 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _cpu_s(pid: int) -> float:
-    """Return the CPU time that a process has taken, with the children that it has waited for (s)."""
-    # The name, in brackets, may hold anything.
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
-def _end(process: subprocess.Popen[bytes], mark: str) -> float:
-    """End a process, which may print its stacks (pytest does on SIGABRT), and all its descendants.
-
-    Return the CPU time that they took (s), without those that had no parent to wait for them when they ended.
-    """
+def _end(process: subprocess.Popen[bytes], mark: str, cpu: CpuTimes) -> float:
+    """End a process (pytest prints its stacks on SIGABRT) and all its descendants; return their CPU time (s)."""
     if not _ended(process):
         os.kill(process.pid, signal.SIGABRT)
         deadline = time.monotonic() + 5
         while not _ended(process) and time.monotonic() < deadline:
             time.sleep(0.02)
+    cpu_s = cpu.take(mark)
     os.killpg(process.pid, signal.SIGKILL)
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    cpu_s = _cpu_s(process.pid)
     process.wait()
     # Descendants in groups of their own mostly end by themselves: give them a moment.
     deadline = time.monotonic() + 2
     while (left := list(_marked(mark))) and time.monotonic() < deadline:
         time.sleep(0.05)
     for pid in left:
-        with suppress(ProcessLookupError, FileNotFoundError):
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-            cpu_s += _cpu_s(pid)
     return cpu_s
 
 
