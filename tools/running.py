@@ -23,6 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tools.cpu import CpuTimes
 from tools.parts import Part
 
 TICK_S = 0.2
@@ -103,6 +104,7 @@ class Outcome(NamedTuple):
     :param flaky: the tests that passed when run alone, and their first output
     :param broken: other problems; empty for none
     :param log: the file with the whole output
+    :param cpu_s: CPU time of its processes
     """
 
     name: str
@@ -112,6 +114,7 @@ class Outcome(NamedTuple):
     flaky: dict[str, str]
     broken: str
     log: str
+    cpu_s: float = 0.0
 
     @property
     def failures(self) -> int:
@@ -124,7 +127,7 @@ class Outcome(NamedTuple):
         flaky = f", {len(self.flaky)} flaky" if self.flaky else ""
         broken = f"; {self.broken}" if self.broken else ""
         counts = f"{self.passed} passed, {len(self.failed)} failed{flaky}{broken}"
-        return f"{self.name}: {verdict} after {self.seconds:.0f} s: {counts}"
+        return f"{self.name}: {verdict} after {self.seconds:.0f} s ({self.cpu_s:.0f} s of CPU): {counts}"
 
 
 class Run:
@@ -217,6 +220,7 @@ class Runner:
         self.limits = limits
         self.end_by = float("inf") if end_by is None else end_by
         self.stopped = threading.Event()
+        self.cpu = CpuTimes(MARK)
 
     def stop(self) -> None:
         """End all running parts."""
@@ -251,6 +255,7 @@ class _PartRun:
         self.broken = ""
         self._processes = 0
         self.ends = 0.0
+        self.cpu_s = 0.0
 
     def outcome(self) -> Outcome:
         """Run everything, and the failed tests once more."""
@@ -275,7 +280,7 @@ class _PartRun:
                             self.results[test] = "passed"
         passed = [test for test, result in self.results.items() if result == "passed" and test not in failed]
         seconds = time.monotonic() - began
-        return Outcome(self.name, seconds, len(passed), failed, flaky, self.broken, str(self.log))
+        return Outcome(self.name, seconds, len(passed), failed, flaky, self.broken, str(self.log), round(self.cpu_s, 1))
 
     def _failures(self) -> list[list[str]]:
         """Return the failures, each with its tests: one, or all those that share a fixture."""
@@ -384,12 +389,13 @@ class _PartRun:
         try:
             while not _ended(process):
                 self._follow(run)
+                self.runner.cpu.sample()
                 if why := late(run):
                     run.ended = why
                     break
                 self.runner.stopped.wait(TICK_S)
         finally:
-            _end(process, mark)
+            self.cpu_s += _end(process, mark, self.runner.cpu)
             self._follow(run)
             run.status = process.returncode
         with self.log.open("rb") as file:
@@ -441,13 +447,14 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _end(process: subprocess.Popen[bytes], mark: str) -> None:
-    """End a process, which may print its stacks (pytest does on SIGABRT), and all its descendants."""
+def _end(process: subprocess.Popen[bytes], mark: str, cpu: CpuTimes) -> float:
+    """End a process (pytest prints its stacks on SIGABRT) and all its descendants; return their CPU time (s)."""
     if not _ended(process):
         os.kill(process.pid, signal.SIGABRT)
         deadline = time.monotonic() + 5
         while not _ended(process) and time.monotonic() < deadline:
             time.sleep(0.02)
+    cpu_s = cpu.take(mark)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     # Descendants in groups of their own mostly end by themselves: give them a moment.
@@ -457,6 +464,7 @@ def _end(process: subprocess.Popen[bytes], mark: str) -> None:
     for pid in left:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    return cpu_s
 
 
 def _marked(mark: str) -> Iterator[int]:
@@ -506,4 +514,5 @@ def closing(outcomes: Iterable[Outcome], others: Iterable[str] = (), rotation: I
     for outcome, test, why in flaky:
         lines += [f"FLAKY {test} ({outcome.name}; {outcome.log})", *(f"    {line}" for line in why.splitlines())]
     failures = sum(outcome.failures for outcome in outcomes) + len(others)
-    return [*lines, "", f"{sum(outcome.passed for outcome in every)} passed, {failures} failed"]
+    lines += ["", f"{sum(outcome.cpu_s for outcome in every):.0f} s of CPU"]
+    return [*lines, f"{sum(outcome.passed for outcome in every)} passed, {failures} failed"]

@@ -24,7 +24,7 @@ class Record:
 
     def __init__(self, path: str) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        self._began = 0.0
+        self._began = self._cpu_began = 0.0
 
     def say(self, **event: object) -> None:
         """Add a line."""
@@ -47,7 +47,7 @@ class Record:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         """Note that a test begins, and its time limit (s)."""
-        self._began = time.monotonic()
+        self._began, self._cpu_began = time.monotonic(), cpu_s()
         self.say(event="begin", test=item.nodeid, limit=limit_of(item))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -58,12 +58,18 @@ class Record:
             self.say(event=report.outcome if not hasattr(report, "wasxfail") else "xfailed", test=report.nodeid)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """Note that a test has ended, and its duration (s)."""
-        self.say(event="end", test=nodeid, seconds=round(time.monotonic() - self._began, 3))
+        """Note that a test has ended, its duration, and the CPU time of this process and of children that ended (s)."""
+        seconds, cpu = time.monotonic() - self._began, cpu_s() - self._cpu_began
+        self.say(event="end", test=nodeid, seconds=round(seconds, 3), cpu=round(cpu, 3))
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Note that pytest ended by itself."""
         self.say(event="finished", status=int(exitstatus))
+
+
+def cpu_s() -> float:
+    """Return the CPU time of this process, and of the children that it has waited for (s)."""
+    return sum(os.times()[:4])
 
 
 def told(report: pytest.TestReport | pytest.CollectReport) -> str:

@@ -291,6 +291,27 @@ def test_several_runs_are_summed_up_in_one(tree: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "12 passed, 2 failed")
 
 
+def test_the_cpu_time_of_pytest_and_of_all_that_it_starts_is_said(tree: Path) -> None:
+    spend = "import sys, time\nwhile time.process_time() < 0.5: pass\ntime.sleep(float(sys.argv[1]))\n"
+    (tree / "spend.py").write_text(spend)
+    # Nobody waits for its child, as for workers of Spark.
+    lose = "import signal, subprocess, sys\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+    (tree / "lose.py").write_text(f"{lose}subprocess.call([sys.executable, 'spend.py', '1'])\n")
+    outcome = outcome_of(
+        tree,
+        "import subprocess, sys\n"
+        "def test_child():\n    subprocess.run([sys.executable, 'spend.py', '0'], check=True)\n"
+        "def test_lost():\n    subprocess.run([sys.executable, 'lose.py'], check=True)\n"
+        "def test_here():\n    end = time.process_time() + 0.5\n    while time.process_time() < end: pass\n",
+    )
+    assert outcome.cpu_s > 1.5
+    events = [json.loads(line) for line in (tree / "logs" / "part.record").read_text().splitlines()]
+    spent = {event["test"].partition("::")[2]: event["cpu"] for event in events if event["event"] == "end"}
+    assert all(spent[test] > 0.45 for test in ("test_child", "test_here")), spent
+    assert f"({outcome.cpu_s:.0f} s of CPU)" in outcome.told()
+    assert f"{outcome.cpu_s:.0f} s of CPU" in closing([outcome])
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_whoever_is_interrupted_ends_what_he_started(tree: Path, number: signal.Signals) -> None:
     (tree / "test_it.py").write_text(
