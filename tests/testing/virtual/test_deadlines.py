@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.exceptions import ConsumerStoppedException, DeliveryUnknownError, KafkaException, MessagesNotDelivered
+from pykafka.exceptions import (
+    ConsumerStoppedException,
+    DeliveryUnknownError,
+    KafkaException,
+    MessagesNotDelivered,
+    ResponseTimeoutError,
+)
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, NetworkFaults, Scheduler, VirtualHandler
 
@@ -187,6 +194,74 @@ def test_a_member_that_is_closed_while_it_connects_does_not_join(
     assert "FindCoordinatorRequest" in asked
     assert "JoinGroupRequest" not in asked
     assert took < QUICK_S
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_a_message_is_reported_by_its_delivery_timeout(
+    scheduler: Scheduler, network: Network, virtual: VirtualHandler, fault: Fault, idempotent: bool
+) -> None:
+    """Its sender connected, looked leaders up, wrote, or waited for an answer, for up to two socket time-outs more."""
+    reports: list[float] = []
+
+    def program() -> float:
+        with FakeCluster(3, {"orders": 4}, handler=virtual) as cluster:
+            client = KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=int(SOCKET_S * 1000))
+            producer = client.producer(delivery_timeout_ms=int(TIMEOUT_S * 1000), enable_idempotence=idempotent)
+            producer.produce("orders", b"0", partition=0).get()
+            fault(cluster, network)
+            began = virtual.now()
+            for partition in PARTITIONS * 2:
+                value = b"x" * 300_000
+                producer.produce(
+                    "orders", value, partition=partition.partition, on_delivery=lambda *_: reports.append(virtual.now())
+                )
+            virtual.sleep(TIMEOUT_S + 2 * SOCKET_S)
+            network.faults = NetworkFaults()
+            network.heal()
+            cluster.heal()
+            with suppress(KafkaException):
+                client.close()
+            return max(reports) - began
+
+    assert scheduler.run(program) < TIMEOUT_S + QUICK_S
+    assert len(reports) == 2 * len(PARTITIONS)
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_an_old_batch_cuts_no_connection_of_others(
+    scheduler: Scheduler, virtual: VirtualHandler, idempotent: bool
+) -> None:
+    """A request had the time that its oldest batch had left, at whose end its connection ended."""
+
+    def program() -> list[Any]:
+        with (
+            FakeCluster(1, {"orders": 2}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=1_000) as client,
+        ):
+            producer = client.producer(
+                delivery_timeout_ms=6_000, ack_timeout_ms=5_000, linger_ms=5_000, enable_idempotence=idempotent
+            )
+            for partition in (0, 1):
+                producer.produce("orders", b"0", partition=partition).get()
+            hold = cluster.hold("Produce")
+            old = producer.produce("orders", b"old", partition=0)
+            virtual.sleep(3.0)
+            young = producer.produce("orders", b"young", partition=1)
+            with suppress(ResponseTimeoutError):
+                young.get(0.1)
+            virtual.sleep(3.2)
+            with pytest.raises(KafkaException) as caught:
+                old.get(0)
+            hold.release()
+            young.get(1.0)
+            producer.produce("orders", b"next", partition=0).get(1.0)
+            return [type(caught.value), young.offset, [record.value for record in cluster.records("orders", 0)]]
+
+    given_up, offset, values = scheduler.run(program)
+    assert given_up is (DeliveryUnknownError if idempotent else ResponseTimeoutError)
+    assert offset == 1
+    assert values == [b"0", b"old", b"next"]
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
