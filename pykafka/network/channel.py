@@ -19,7 +19,7 @@ from pykafka.exceptions import (
 from pykafka.metrics.listener import AUTHENTICATED, CONNECTED, REFUSED, UNREACHABLE
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.options import ConnectionSettings
-from pykafka.network.patience import PATIENT_MS, Patience
+from pykafka.network.patience import Patience
 from pykafka.network.requests import RequestHandler
 from pykafka.utils.backoff import Backoff
 
@@ -206,9 +206,9 @@ class Channel:
                     raise self._last_error.again()
             try:
                 return self._reopen(None if timeout_ms is None else max(1, timeout_ms))
-            except LATE:
-                if timeout_ms is not None and timeout_ms < self._timeout_ms and self._patience.takes_over(timeout_ms):
-                    self._patience.begin(self.open, PATIENT_MS)
+            except LATE as error:
+                if timeout_ms is not None and timeout_ms < self._timeout_ms:
+                    self._patience.take_over(error, timeout_ms, self.open)
                 raise
 
     def _await_others(self, deadline: float) -> None:

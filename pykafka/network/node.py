@@ -413,8 +413,8 @@ class Node:
         :param keep: where `timeout_ms` is below the socket timeout of the channel, only the caller of `get_when_due` gives up
             by then: the connection, which others use too, stands until the socket timeout; by default it ends
         :param connection: that of the channel, if the caller has opened it just now
-        :param until: when the caller gives up (on the handler's clock, s): it waits no longer for the end of throttling. By
-            default `latest`
+        :param until: when the caller gives up (on the handler's clock, s): it waits no longer for a connection, nor for the end
+            of throttling. By default `latest` bounds the latter
         :raises ThrottledError: the broker throttles this client, and the caller is not patient
         :raises UnsupportedVersion: the broker lacks the API
         :raises SocketDisconnectedError: the broker cannot be reached
@@ -426,7 +426,9 @@ class Node:
         before = self.versions.found
         for _ in range(2):
             if connection is None:
-                connection = self._channels.get(channel).open(timeout_ms if bounds_all else None)
+                connection = self._channels.get(channel).open(
+                    self._connect_ms(timeout_ms if bounds_all else None, until)
+                )
                 if bounds_all:
                     timeout_ms = self._left_ms(due)
             if version is None:
@@ -447,6 +449,16 @@ class Node:
         if not patient and isinstance(sent.error, ThrottledError):
             raise sent.error
         return sent
+
+    def _connect_ms(self, timeout_ms: int | None, until: float | None) -> int | None:
+        """Return how long to connect at most (ms); None: as long as the channel does.
+
+        :param until: when the caller gives up; None: that is no bound
+        """
+        if until is None:
+            return timeout_ms
+        left_ms = self._left_ms(until)
+        return left_ms if timeout_ms is None else min(timeout_ms, left_ms)
 
     def _log(self, request: InFlightRequest[Any], channel: str) -> None:
         log = request.log = requestlog.RequestLog(

@@ -48,11 +48,7 @@ class DeliveryDeadlines:
 
     def start(self) -> None:
         """Start the worker, if it is not running; it ends when nothing is queued, and no sender works."""
-        if self._running or self._routing.ended:
-            return
-        with self._core.lock:
-            running, self._running = self._running, True
-        if running:
+        if self._running or self._routing.ended or not self._claim():
             return
         try:
             tether = Tether(self._wake)
@@ -62,6 +58,11 @@ class DeliveryDeadlines:
         except BaseException:
             self._running = False
             raise
+
+    def _claim(self) -> bool:
+        with self._core.lock:
+            running, self._running = self._running, True
+        return not running
 
     def stop(self) -> None:
         """End the worker, after the run of the producer has ended."""

@@ -212,8 +212,10 @@ class LeaderRequests:
         limit = self._core.handler.now() + self._timeout_ms / 1000 - self._delivery_timeout_s
         for batch in batches:
             if batch.failures or batch.created < limit:
-                return True
-        return False
+                break
+        else:
+            return False
+        return True
 
     def send(self, batches: list[ProducerBatch]) -> bool:
         """Send batches, at most one per partition, in one request; return whether some of them stayed behind."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.admin import ConfigResource, NewTopic
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     ConsumerStoppedException,
@@ -22,6 +23,15 @@ from pykafka.testing.virtual import Network, NetworkFaults, Scheduler, VirtualHa
 
 #: The time-out of each call, of requests, and what a call past its time may take for one quick answer (s).
 TIMEOUT_S, SOCKET_S, QUICK_S = 1.0, 3.0, 0.3
+TIMEOUT_MS = int(TIMEOUT_S * 1000)
+ADMIN_APIS = (
+    "CreateTopics",
+    "DeleteTopics",
+    "DeleteRecords",
+    "DescribeGroups",
+    "ListGroups",
+    "IncrementalAlterConfigs",
+)
 PARTITIONS = [TopicPartition("orders", number) for number in range(4)]
 
 Fault = Callable[[FakeCluster, Network], object]
@@ -55,7 +65,7 @@ def _slow_answers(cluster: FakeCluster, network: Network) -> None:
 
 
 def _throttle(cluster: FakeCluster, network: Network) -> None:
-    for api in ("JoinGroup", "FindCoordinator", "OffsetCommit", "Metadata"):
+    for api in ("JoinGroup", "FindCoordinator", "OffsetCommit", "Metadata", *ADMIN_APIS):
         cluster.throttle(api, 20_000)
 
 
@@ -82,6 +92,11 @@ def _producer(client: KafkaClient) -> Any:
     return producer
 
 
+def _admin(client: KafkaClient) -> Any:
+    client.admin.list_groups()
+    return client.admin
+
+
 CALLS: dict[str, tuple[Callable[[KafkaClient], Any], Callable[[Any], object]]] = {
     "commit": (_assigned, lambda consumer: consumer.commit(timeout=TIMEOUT_S)),
     "committed": (_assigned, lambda consumer: consumer.committed(*PARTITIONS, timeout=TIMEOUT_S)),
@@ -92,6 +107,17 @@ CALLS: dict[str, tuple[Callable[[KafkaClient], Any], Callable[[Any], object]]] =
     "first poll, KIP-848": (
         lambda client: _subscribed(client, protocol="consumer"),
         lambda consumer: consumer.poll(10, TIMEOUT_S),
+    ),
+    "create_topics": (_admin, lambda admin: admin.create_topics(NewTopic("more", 2), timeout_ms=TIMEOUT_MS)),
+    "delete_topics": (_admin, lambda admin: admin.delete_topics("other", timeout_ms=TIMEOUT_MS)),
+    "delete_records": (_admin, lambda admin: admin.delete_records({PARTITIONS[0]: 0}, timeout_ms=TIMEOUT_MS)),
+    "describe_groups": (_admin, lambda admin: admin.describe_groups("readers", timeout_ms=TIMEOUT_MS)),
+    "list_groups": (_admin, lambda admin: admin.list_groups(timeout_ms=TIMEOUT_MS)),
+    "alter_configs": (
+        _admin,
+        lambda admin: admin.alter_configs(
+            {ConfigResource.topic("orders"): {"retention.ms": "1000"}}, timeout_ms=TIMEOUT_MS
+        ),
     ),
     "Delivery.get": (_producer, lambda producer: producer.produce("orders", b"x", partition=1).get(TIMEOUT_S)),
 }
