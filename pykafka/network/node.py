@@ -22,6 +22,7 @@ from pykafka.network.connection import BrokerConnection
 from pykafka.network.dialing import Route
 from pykafka.network.in_flight import InFlightRequest, Peer
 from pykafka.network.options import ConnectionSettings
+from pykafka.network.requests import DRAIN_S
 from pykafka.protocol import wire
 from pykafka.protocol.versions import RANGES_0_9_0
 from pykafka.utils import get_string
@@ -229,10 +230,13 @@ class Node:
 
     # -- connections -----------------------------------------------------------------------------------------------
 
-    def drop_channel(self, name: str) -> None:
-        """End the connection of a channel for good; workers that wait for answers there get an error."""
+    def drop_channel(self, name: str, drain_s: float = DRAIN_S) -> None:
+        """End the connection of a channel for good; workers that wait for answers there get an error.
+
+        :param drain_s: how long to wait for answers on their way (s)
+        """
         reason = SocketDisconnectedError("this client has given the connection up", broker=self.address)
-        self._channels.drop(name, reason)
+        self._channels.drop(name, reason, drain_s)
 
     def drop_connections(self) -> None:
         """End all connections; the next request on each channel makes a new one, with the host's name looked up anew."""

@@ -92,6 +92,13 @@ def _producer(client: KafkaClient) -> Any:
     return producer
 
 
+def _share(client: KafkaClient) -> Any:
+    consumer = client.share_consumer(group="workers")
+    consumer.subscribe("orders")
+    consumer.poll(timeout=1.0)
+    return consumer
+
+
 def _admin(client: KafkaClient) -> Any:
     client.admin.list_groups()
     return client.admin
@@ -119,6 +126,8 @@ CALLS: dict[str, tuple[Callable[[KafkaClient], Any], Callable[[Any], object]]] =
             {ConfigResource.topic("orders"): {"retention.ms": "1000"}}, timeout_ms=TIMEOUT_MS
         ),
     ),
+    "close of a share consumer": (_share, lambda consumer: consumer.close(timeout=TIMEOUT_S)),
+    "poll of a share consumer": (_share, lambda consumer: consumer.poll(timeout=TIMEOUT_S)),
     "Delivery.get": (_producer, lambda producer: producer.produce("orders", b"x", partition=1).get(TIMEOUT_S)),
 }
 
