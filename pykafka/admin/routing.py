@@ -63,8 +63,8 @@ V = TypeVar("V")
 _BACKOFF_MS, _MAX_BACKOFF_MS = 100, 1000
 #: A missing answer in a round that began with less time (s) does not replace an earlier error.
 _SHORT_ROUND_S = 0.2
-#: How much longer than its own timeout a broker may take for an answer (ms).
-_GRACE_MS = 2000
+#: A broker that waits itself gets less time than is left, by a tenth, or by this (ms) if that is less: its answer takes time.
+_RESERVE_MS = 500
 #: Retriable errors, after which nothing was done.
 _RETRIABLE = (
     ConcurrentTransactions,
@@ -259,10 +259,12 @@ class Coordinators(RequestTarget[K]):
         batches = [names] if version >= _BATCHED_FROM else [[name] for name in names]
         answer_ms = min(left() or 1, broker.socket_timeout_ms)
         requests = [self._request(version, batch) for batch in batches]
-        sent = [broker.send(request, CHANNEL, timeout_ms=answer_ms, version=version, keep=True) for request in requests]
+        until = self._cluster.handler.now() + (left() or 1) / 1000
+        options: dict[str, Any] = {"timeout_ms": answer_ms, "version": version, "keep": True, "until": until}
+        sent = [broker.send(request, CHANNEL, **options) for request in requests]
         found: dict[str, Node | KafkaException] = {}
         for batch, pending in zip(batches, sent, strict=True):
-            response = pending.get_when_due()
+            response = pending.get_when_due(until)
             if version < _BATCHED_FROM:
                 found[batch[0]] = self._broker_of(broker, batch[0], response, left() or 1)
             for coordinator in response.coordinators:
@@ -456,14 +458,15 @@ class _Round(Generic[K, V]):
     def _send(self, broker: Node, items: list[K]) -> _Sent[K]:
         left_ms = self._left_ms()
         version = version_of(broker, self._factory.api, self._factory.ceiling)
-        request = self._factory.request(items, broker, left_ms)
-        answer_ms = left_ms + _GRACE_MS if self._factory.waits else min(left_ms, broker.socket_timeout_ms)
-        pending = broker.send(request, CHANNEL, timeout_ms=answer_ms, version=version, keep=True)
+        waits = self._factory.waits
+        request = self._factory.request(items, broker, left_ms - min(left_ms // 10, _RESERVE_MS) if waits else left_ms)
+        answer_ms = left_ms if waits else min(left_ms, broker.socket_timeout_ms)
+        pending = broker.send(request, CHANNEL, timeout_ms=answer_ms, version=version, keep=True, until=self._deadline)
         return _Sent(broker, items, pending)
 
     def _read(self, sent: _Sent[K], stale: tuple[type[KafkaException], ...]) -> dict[K, V | KafkaException]:
         try:
-            answer = self._factory.read(sent.pending.get_when_due(), sent.items, sent.broker)
+            answer = self._factory.read(sent.pending.get_when_due(self._deadline), sent.items, sent.broker)
         except KafkaException as error:
             error.with_context(broker=sent.broker.address, api=api_name(self._factory.api))
             # `Node.send` has already replaced connections that were closed while they were idle.

@@ -22,6 +22,7 @@ from pykafka.admin.results import (
 from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, Leaders, RequestFactory, SameBroker
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, UnsupportedVersion
+from pykafka.metadata.elections import LEAST_MS
 from pykafka.metadata.group_offsets import by_topic
 from pykafka.protocol import wire
 from pykafka.utils import get_string
@@ -412,7 +413,7 @@ class TopicsAdmin(AdminBase):
                 break
             handler.sleep(_PAUSE_S)
         with suppress(KafkaException):  # the change itself has been made
-            self._cluster.update(wanted, max(1000, self._left_ms(end)))
+            self._cluster.update(wanted, max(LEAST_MS, self._left_ms(end)))
 
     def create_partitions(
         self,

@@ -394,7 +394,7 @@ class GroupOffsets:
                 raise
             except KafkaException as error:
                 if isinstance(error, UnknownTopicId):
-                    self._ask_for_ids(error)
+                    self._ask_for_ids(error, deadline)
                 elif error.invalid_metadata or not is_answer(error):
                     self.forget_coordinator()  # also for the client's other workers, who would name it again
                 if is_unavailable(error):
@@ -460,10 +460,11 @@ class GroupOffsets:
             raise error
         return self._ids(keys, of)
 
-    def _ask_for_ids(self, error: UnknownTopicId) -> None:
+    def _ask_for_ids(self, error: UnknownTopicId, deadline: float) -> None:
         """Ask which topic has that name now: the next attempt compares, and names its id."""
+        left = left_ms(min(deadline, self._bounded()), self._cluster.handler.now(), LEAST_MS)
         try:
-            self._cluster.update(None if error.topic is None else [error.topic])
+            self._cluster.update(None if error.topic is None else [error.topic], left)
         except KafkaException as failure:
             log.info("group %s: the topic's id cannot be asked for: %s", self._group, failure)
 
@@ -518,7 +519,7 @@ class GroupOffsets:
             if not isinstance(error, OF_A_PARTITION):
                 raise error
             if isinstance(error, UnknownTopicId):
-                self._ask_for_ids(error)
+                self._ask_for_ids(error, deadline)
         return found, errors
 
     def _fetch_once(self, partitions: Collection[TopicPartition], deadline: float) -> Fetched:

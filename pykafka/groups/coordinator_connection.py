@@ -454,7 +454,9 @@ class PendingJoin:
             raise ConsumerStoppedException(f"group {self._connection.group_id}: the member is being closed")
         try:
             name, requests = self._ready(coordinator, deadline)
-            pending = coordinator.send(request, name, timeout_ms=timeout_ms, version=version, connection=requests)
+            pending = coordinator.send(
+                request, name, timeout_ms=timeout_ms, version=version, connection=requests, until=deadline
+            )
         except DeadlinePassed:
             raise
         except BaseException:

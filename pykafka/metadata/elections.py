@@ -16,7 +16,7 @@ from pykafka.exceptions import (
 )
 from pykafka.metadata.internal_topics import OFFSETS, TRANSACTIONS, is_unavailable
 from pykafka.metadata.partition import TopicMetadata
-from pykafka.network.patience import PATIENT_MS, Patience
+from pykafka.network.patience import Patience
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Unsettled(Protocol):
     def call(
         self, request: Any, *, timeout_ms: int | None = None, within_ms: int | None = None, ceiling: int | None = None
     ) -> Any: ...
-    def update(self, topics: Iterable[str | bytes] | None = None) -> None: ...
+    def update(self, topics: Iterable[str | bytes] | None = None, timeout_ms: int | None = None) -> None: ...
     def get_group_coordinator(self, consumer_group: str, timeout_ms: int | None = None, /) -> Node: ...
     def topic_metadata(self, name: str) -> TopicMetadata | None: ...
 
@@ -89,7 +89,7 @@ def wait_for_topic(cluster: Unsettled, name: str, timeout_ms: int | None = None)
         topic = next((topic for topic in response.topics if topic.name == name), None)
         code = topic.error_code if topic is not None else UnknownTopicOrPartition.ERROR_CODE
         if topic is not None and code == 0 and all(part.leader_id >= 0 for part in topic.partitions):
-            cluster.update([name])
+            cluster.update([name], None if timeout_ms is None else max(LEAST_MS, round((deadline - now()) * 1000)))
             metadata = cluster.topic_metadata(name)
             if metadata is not None:
                 return metadata
@@ -126,7 +126,8 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
         request = wire.FindCoordinatorRequest(key=key, key_type=key_type)
         response = cluster.call(request, ceiling=3, timeout_ms=each_ms, within_ms=left_ms)
         if response.error_code == 0:
-            return _broker_at(cluster, response.node_id, response.host, response.port)
+            left_ms = None if timeout_ms is None else max(LEAST_MS, round((deadline - now()) * 1000))
+            return _broker_at(cluster, response.node_id, response.host, response.port, left_ms)
         error = error_for(response.error_code, response.error_message, api="FindCoordinator")
         if is_unavailable(error):
             cluster.internal_topics.waits(topic, what)
@@ -137,10 +138,10 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
         cluster.handler.sleep(pause if timeout_ms is None else max(0.0, min(pause, deadline - now())))
 
 
-def _broker_at(cluster: Unsettled, id_: int, host: str, port: int) -> Node:
+def _broker_at(cluster: Unsettled, id_: int, host: str, port: int, left_ms: int | None) -> Node:
     broker = cluster.brokers.get(id_)
     if broker is None:
-        cluster.update([])
+        cluster.update([], left_ms)
         broker = cluster.brokers.get(id_)
     if broker is None:
         raise SocketDisconnectedError(
@@ -167,7 +168,7 @@ class Coordinators:
         """Start afresh in a forked child, in which the locks would stay taken."""
         self._found: dict[str, tuple[float, Node]] = {}
         self._asking: dict[str, LockType] = {}
-        # Ask for calls whose own time is too short.
+        # Those that ask now, for calls whose own time was too short.
         self._patience: dict[str, Patience] = {}
 
     def find(self, cluster: Unsettled, group: str, timeout_ms: int | None = None) -> Node:
@@ -196,10 +197,10 @@ class Coordinators:
                 self._found[group] = self._handler.now(), found
             return found
         except KafkaException as error:
-            patience = self._patience.setdefault(group, Patience(self._handler, f"coordinator of group {group}"))
-            if error.retriable and patience.takes_over(timeout_ms):
-                patience.reason = error.again()
-                patience.begin(self._ask_patiently, cluster, group)
+            known = self._patience.get(group)
+            patience = self._patience[group] = known or Patience(self._handler, f"coordinator of group {group}")
+            if not patience.take_over(error, timeout_ms, self._ask_patiently, cluster, group) and patience.is_over:
+                self._patience.pop(group, None)
             raise
         finally:
             if mine:
@@ -216,8 +217,11 @@ class Coordinators:
             api="FindCoordinator",
         )
 
-    def _ask_patiently(self, cluster: Unsettled, group: str) -> None:
-        self._found[group] = math.inf, cluster.get_group_coordinator(group, PATIENT_MS)
+    def _ask_patiently(self, cluster: Unsettled, group: str, timeout_ms: int) -> None:
+        try:
+            self._found[group] = math.inf, cluster.get_group_coordinator(group, timeout_ms)
+        finally:
+            self._patience.pop(group, None)
 
     def _known(self, cluster: Unsettled, group: str) -> Node | None:
         at, broker = self._found.get(group, (0.0, None))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.exceptions import FieldValueError, KafkaException, NoBrokersAvailableError
 from pykafka.metadata.brokers import countdown
-from pykafka.network.patience import PATIENT_MS, Patience
+from pykafka.network.patience import Patience
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -275,8 +275,7 @@ class MetadataRefresh:
         try:
             self._update(names, timeout_ms)
         except KafkaException as error:
-            if error.retriable and self._patience.takes_over(timeout_ms):
-                self._patience.begin(self.topics, names, PATIENT_MS)
+            self._patience.take_over(error, timeout_ms, self.topics, names)
             raise
 
     def _await_others(self, timeout_ms: int | None) -> int | None:

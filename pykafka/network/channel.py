@@ -19,8 +19,8 @@ from pykafka.exceptions import (
 from pykafka.metrics.listener import AUTHENTICATED, CONNECTED, REFUSED, UNREACHABLE
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.options import ConnectionSettings
-from pykafka.network.patience import PATIENT_MS, Patience
-from pykafka.network.requests import RequestHandler
+from pykafka.network.patience import Patience
+from pykafka.network.requests import DRAIN_S, RequestHandler
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -206,9 +206,9 @@ class Channel:
                     raise self._last_error.again()
             try:
                 return self._reopen(None if timeout_ms is None else max(1, timeout_ms))
-            except LATE:
-                if timeout_ms is not None and timeout_ms < self._timeout_ms and self._patience.takes_over(timeout_ms):
-                    self._patience.begin(self.open, PATIENT_MS)
+            except LATE as error:
+                if timeout_ms is not None and timeout_ms < self._timeout_ms:
+                    self._patience.take_over(error, timeout_ms, self.open)
                 raise
 
     def _await_others(self, deadline: float) -> None:
@@ -314,14 +314,15 @@ class Channel:
         if self._unreached:
             self._retry_at = 0.0
 
-    def close(self, reason: KafkaException | None = None) -> None:
+    def close(self, reason: KafkaException | None = None, drain_s: float = DRAIN_S) -> None:
         """End the connection, or the attempt to make one; wait for no worker but the reader.
 
         :param reason: the error of an `open` that is under way, or comes later; by default that the client was closed
+        :param drain_s: how long to wait for answers on their way (s)
         """
         requests = self._cut(reason)
         if requests is not None:
-            requests.stop()
+            requests.stop(drain_s)
         self.requests = None  # not before: an interrupted `close` is called again
 
     def abort(self, reason: KafkaException | None) -> None:
@@ -424,12 +425,15 @@ class Channels:
         """Whether a channel is connected, also if an answer is owed there."""
         return any(channel.connected for _, channel in self)
 
-    def drop(self, name: str, reason: KafkaException) -> None:
-        """End the connection of a channel for good; workers that wait for answers there get the error."""
+    def drop(self, name: str, reason: KafkaException, drain_s: float = DRAIN_S) -> None:
+        """End the connection of a channel for good; workers that wait for answers there get the error.
+
+        :param drain_s: see `Channel.close`
+        """
         with self._lock:
             channel = self._by_name.pop(name, None)
         if channel is not None:
-            channel.close(reason)
+            channel.close(reason, drain_s)
 
     def drop_connections(self) -> None:
         """End all connections; the next request on each channel makes a new one."""

@@ -22,6 +22,7 @@ from pykafka.network.connection import BrokerConnection
 from pykafka.network.dialing import Route
 from pykafka.network.in_flight import InFlightRequest, Peer
 from pykafka.network.options import ConnectionSettings
+from pykafka.network.requests import DRAIN_S
 from pykafka.protocol import wire
 from pykafka.protocol.versions import RANGES_0_9_0
 from pykafka.utils import get_string
@@ -229,10 +230,13 @@ class Node:
 
     # -- connections -----------------------------------------------------------------------------------------------
 
-    def drop_channel(self, name: str) -> None:
-        """End the connection of a channel for good; workers that wait for answers there get an error."""
+    def drop_channel(self, name: str, drain_s: float = DRAIN_S) -> None:
+        """End the connection of a channel for good; workers that wait for answers there get an error.
+
+        :param drain_s: how long to wait for answers on their way (s)
+        """
         reason = SocketDisconnectedError("this client has given the connection up", broker=self.address)
-        self._channels.drop(name, reason)
+        self._channels.drop(name, reason, drain_s)
 
     def drop_connections(self) -> None:
         """End all connections; the next request on each channel makes a new one, with the host's name looked up anew."""
@@ -413,8 +417,8 @@ class Node:
         :param keep: where `timeout_ms` is below the socket timeout of the channel, only the caller of `get_when_due` gives up
             by then: the connection, which others use too, stands until the socket timeout; by default it ends
         :param connection: that of the channel, if the caller has opened it just now
-        :param until: when the caller gives up (on the handler's clock, s): it waits no longer for the end of throttling. By
-            default `latest`
+        :param until: when the caller gives up (on the handler's clock, s): it waits no longer for a connection, nor for the end
+            of throttling. By default `latest` bounds the latter
         :raises ThrottledError: the broker throttles this client, and the caller is not patient
         :raises UnsupportedVersion: the broker lacks the API
         :raises SocketDisconnectedError: the broker cannot be reached
@@ -426,7 +430,9 @@ class Node:
         before = self.versions.found
         for _ in range(2):
             if connection is None:
-                connection = self._channels.get(channel).open(timeout_ms if bounds_all else None)
+                connection = self._channels.get(channel).open(
+                    self._connect_ms(timeout_ms if bounds_all else None, until)
+                )
                 if bounds_all:
                     timeout_ms = self._left_ms(due)
             if version is None:
@@ -447,6 +453,16 @@ class Node:
         if not patient and isinstance(sent.error, ThrottledError):
             raise sent.error
         return sent
+
+    def _connect_ms(self, timeout_ms: int | None, until: float | None) -> int | None:
+        """Return how long to connect at most (ms); None: as long as the channel does.
+
+        :param until: when the caller gives up; None: that is no bound
+        """
+        if until is None:
+            return timeout_ms
+        left_ms = self._left_ms(until)
+        return left_ms if timeout_ms is None else min(timeout_ms, left_ms)
 
     def _log(self, request: InFlightRequest[Any], channel: str) -> None:
         log = request.log = requestlog.RequestLog(

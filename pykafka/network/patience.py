@@ -41,6 +41,19 @@ class Patience:
         """
         return timeout_ms is not None and timeout_ms < PATIENT_MS and self.is_over
 
+    def take_over(self, error: KafkaException, timeout_ms: int | None, do: Callable[..., object], *args: Any) -> bool:
+        """Start a worker for a call that has failed, if its time was the reason; return whether it was started.
+
+        :param error: of the call: what later calls raise if the worker is still at it
+        :param timeout_ms: of the call; None: it had as long as it takes
+        :param do: called with `args` and the worker's own time (ms)
+        """
+        if not error.retriable or not self.takes_over(timeout_ms):
+            return False
+        self.reason = error.again()
+        self.begin(do, *args, PATIENT_MS)
+        return True
+
     @property
     def is_over(self) -> bool:
         """Whether no worker is at it."""

@@ -70,6 +70,7 @@ class Owner(Protocol):
     queues: dict[tuple[str, int], PartitionQueue]
     active: dict[tuple[str, int], PartitionQueue]
     running: bool
+    at_work: bool
 
     @property
     def wakeups(self) -> Wakeups: ...

@@ -115,7 +115,9 @@ class BatchResults:
         if error is None or verdict is Verdict.DELIVERED:
             self._owner.delivered(batch)
         elif verdict is Verdict.SPLIT:
-            if not batch.done:  # else a close has given it up
+            if batch.done:  # its time is over, or a close has given it up
+                self.give_up(batch, error, True)
+            else:
                 self.split(batch, error, str(error))
         elif verdict is Verdict.FAILED:
             self._owner.failed(batch, error, False)
@@ -152,11 +154,7 @@ class BatchResults:
         """Fail a batch that has waited beyond the delivery timeout."""
         if not self._retry_policy.expired(batch):
             return
-        error = batch.last_error
-        # A broker that has said that it does not lead is not the reason, if no broker names the leader.
-        if error is None or (isinstance(error, ProtocolClientError) and error.invalid_metadata):
-            unasked = self._metadata_error()
-            error = error if unasked is None else unasked.again()
+        error = reason_of_age(batch, self._metadata_error())
         error = error or RequestTimedOut("no broker leads the partition; check that its replicas are up")
         self.give_up(batch, error, True)
 
@@ -192,6 +190,18 @@ class BatchResults:
         for in_flight in left:
             self._owner.failed(in_flight.batch, error, expired)
             _let_go(in_flight)
+
+
+def reason_of_age(batch: ProducerBatch, unasked: KafkaException | None) -> KafkaException | None:
+    """Return why a batch has waited beyond its time; None if no error is known.
+
+    :param unasked: why the cluster cannot be asked for leaders, if it cannot
+    """
+    error = batch.last_error
+    # A broker that has said that it does not lead is not the reason, if no broker names the leader.
+    if unasked is not None and (error is None or (isinstance(error, ProtocolClientError) and error.invalid_metadata)):
+        return unasked.again()
+    return error
 
 
 def _room(queue: PartitionQueue, batch: ProducerBatch) -> int | None:

@@ -150,6 +150,9 @@ class Completion:
         :param asked_for: whether the application wanted it to fail: then `flush()` and `stop()` do not raise it
         """
         with self._lock:
+            in_flight: Any = batch.in_flight
+            if in_flight is None or not in_flight.on_wire:  # else a sender may be about to write it
+                batch.wire = None
             if batch.done:
                 return
             if error is not None:
@@ -157,7 +160,6 @@ class Completion:
             batch.done = True
         if self._listener is not None and batch.parts is None:
             self._listener.on_batch(batch, error, self._now())
-        batch.wire = None
         if error is not None and not asked_for:
             about = f"{batch.topic}/{batch.partition_id} {type(error).__name__}"
             text, args = "%d messages to %s/%d were not delivered: %s", (batch.topic, batch.partition_id, error)

@@ -205,10 +205,12 @@ class ProducerEngine(ProducerCore):
         patience = JOIN_TIMEOUT_S if deadline is None else min(self._time_left(deadline), JOIN_TIMEOUT_S)
         until = self.handler.now() + patience
         try:
+            self.routing.deadlines.stop()
             for owned in owned_brokers:
                 owned.stop()
             for owned in owned_brokers:
                 owned.join(max(until - self.handler.now(), 0))
+            self.routing.deadlines.join(max(until - self.handler.now(), 0))
         finally:
             self.running = self.stopping = False
             self.on_stop()
@@ -313,7 +315,7 @@ class ProducerEngine(ProducerCore):
         """Return the batches that are queued now; messages that are produced later do not prolong the wait."""
         with self.lock:
             busy = [queue for owned in self.routing.owned_brokers.values() for queue in owned.active.values()]
-            found = [in_flight.batch for queue in busy for in_flight in queue.window.batches]
+            found = [one.batch for queue in busy for one in queue.window.batches if not one.batch.done]
             for queue in busy:
                 found += queue.closed_batches
                 if queue.open is not None and queue.open.count:

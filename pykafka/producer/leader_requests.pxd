@@ -32,15 +32,19 @@ cdef class LeaderRequests:
     cpdef bint must_wait(self, PartitionQueue queue) except -1
     @cython.locals(in_flight=InFlightBatch)
     cpdef due(self, PartitionQueue queue, double now)
+    @cython.locals(batch=ProducerBatch, limit=double)
+    cpdef bint may_outlast(self, list batches) except -1
     @cython.locals(batch=ProducerBatch)
     cpdef send(self, list batches)
+    @cython.locals(batch=ProducerBatch)
+    cdef list _unfinished(self, list batches)
     @cython.locals(batch=ProducerBatch)
     cdef dict _ids(self, list batches)
     cdef _version(self, dict ids)
     @cython.locals(batch=ProducerBatch, in_flight=InFlightBatch, window=InFlightWindow)
     cpdef _number(self, list batches)
     cpdef bint _close(self, ProducerBatch batch, version) except -1
-    @cython.locals(batch=ProducerBatch, newest=double, oldest=double, now=double)
+    @cython.locals(batch=ProducerBatch, newest=double, now=double)
     cdef _transmit(self, list batches, dict ids, version, connection)
     @cython.locals(batch=ProducerBatch)
     cpdef read(self, request, timeout)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
@@ -12,6 +11,7 @@ from uuid import UUID
 from pykafka.exceptions import (
     IdempotenceLostError,
     KafkaException,
+    ProducerStoppedException,
     ProtocolClientError,
     SocketDisconnectedError,
     ThrottledError,
@@ -201,13 +201,30 @@ class LeaderRequests:
 
     # -- sending -----------------------------------------------------------------------------------------------------
 
+    def may_outlast(self, batches: list[ProducerBatch]) -> bool:
+        """Return whether sending some batches may last longer than one of them has time.
+
+        That is so if a connection or another answer may come first, if one was tried before, or if the request has more time.
+        """
+        requests = self.channel.requests
+        if requests is None or not requests.alive or self.must_ask:
+            return True
+        limit = self._core.handler.now() + self._timeout_ms / 1000 - self._delivery_timeout_s
+        for batch in batches:
+            if batch.failures or batch.created < limit:
+                break
+        else:
+            return False
+        return True
+
     def send(self, batches: list[ProducerBatch]) -> bool:
         """Send batches, at most one per partition, in one request; return whether some of them stayed behind."""
         count = len(batches)
+        batches = self._unfinished(batches)
         if self._core.message_formats.reshapes or self._core.topic_ids.fails:
             batches = self._allowed(batches)
-            if not batches:
-                return count > 0
+        if not batches:
+            return count > 0
         sendable = batches
         try:
             connection = self.channel.open()
@@ -229,11 +246,7 @@ class LeaderRequests:
                     raise SocketDisconnectedError(
                         "another broker is there now, of another version", broker=self.broker.address
                     )
-            # The above may take its time, after which `stop()` may have given up, and said so.
-            for batch in closed:
-                if batch.done:
-                    sendable = [other for other in closed if not other.done]
-                    break
+            sendable = self._unfinished(closed)  # the above may take its time
             if sendable:
                 self._transmit(sendable, ids, version, connection)
             return len(sendable) < count
@@ -250,6 +263,18 @@ class LeaderRequests:
         except KafkaException as error:
             self._unsent(sendable, error)
         return True
+
+    def _unfinished(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
+        """Return the batches that are still to be sent: `stop()`, or the end of their time, may have failed the others."""
+        for batch in batches:
+            if batch.done:
+                break
+        else:
+            return batches
+        for batch in batches:
+            if batch.done:
+                self.results.give_up(batch, batch.error or ProducerStoppedException("the producer was stopped"), True)
+        return [batch for batch in batches if not batch.done]
 
     def _allowed(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """Fail the batches that are not to be sent after all, and return the others."""
@@ -319,11 +344,11 @@ class LeaderRequests:
         options, transaction = self._core.options, self._core.transaction
         request = Request(batches, ids, None if transaction is None else transaction.transactional_id)
         # What throttling adds to the timeout ends when all of them have got too old.
-        newest, oldest, now = 0.0, math.inf, self._core.handler.now()
+        newest, now = 0.0, self._core.handler.now()
         for batch in batches:
-            newest, oldest = max(newest, batch.created), min(oldest, batch.created)
+            newest = max(newest, batch.created)
         too_old_at = newest + self._delivery_timeout_s
-        timeout_ms = self._timeout_within(oldest + self._delivery_timeout_s - now)
+        timeout_ms = self._timeout_ms
         try:
             self.awaiting[request] = None
             request.pending = self.broker.send(
@@ -346,15 +371,6 @@ class LeaderRequests:
             finally:
                 self.awaiting.pop(request, None)
             raise
-
-    def _timeout_within(self, seconds: float) -> int:
-        """Return how long a request waits for its answer (ms): until its oldest batch expires, but at least the socket timeout.
-
-        :param seconds: until the oldest of its batches has expired
-        """
-        if seconds * 1000 >= self._timeout_ms:
-            return self._timeout_ms
-        return max(math.ceil(seconds * 1000), self._core.cluster.socket_timeout_ms)
 
     def _number(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """Give batches their sequence numbers, if leader and cluster support them; return those that may go.

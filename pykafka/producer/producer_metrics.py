@@ -60,7 +60,9 @@ def unacknowledged(routing: Routing) -> list[ProducerBatch]:
     for queue in list(routing.queues.values()):
         opened = queue.open
         found += [batch for batch in (opened, *queue.closed_batches.copy()) if batch is not None and batch.count]
-        found += [entry.batch for entry in list(queue.window.batches) if entry.batch is not None]
+        found += [
+            entry.batch for entry in list(queue.window.batches) if entry.batch is not None and not entry.batch.done
+        ]
     return found
 
 

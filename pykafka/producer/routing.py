@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException, LeaderNotFoundError
 from pykafka.producer.accumulator import STICKY_BYTES, Owner, PartitionQueue, TopicInfo
+from pykafka.producer.delivery_deadlines import DeliveryDeadlines
 from pykafka.utils import get_string
 from pykafka.utils.ordered import Ordered
 
@@ -50,6 +51,8 @@ class Routing:
         self.moved = False
         #: Whether the producer was stopped; a new `Routing` follows when it starts again.
         self.ended = False
+        #: Fails what is too old while a sender waits for the network.
+        self.deadlines = DeliveryDeadlines(core, self)
         self._seen_generation = -1
         #: At which generation of the metadata nothing was left to take over.
         self.compared_at = -1

@@ -29,6 +29,7 @@ cdef class Sender:
     cdef public dict queues
     cdef public dict active
     cdef public bint running
+    cdef public bint at_work
     cdef bint _blocked
     cdef Py_ssize_t _min_queued
     cdef double _linger_s

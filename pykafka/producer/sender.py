@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 from pykafka.metadata.lifecycle import Tether
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.batch import BrokerQueue, ProducerBatch
-from pykafka.producer.completion import unknown_outcome
+from pykafka.producer.delivery_deadlines import fail
 from pykafka.producer.leader_requests import MAX_IN_FLIGHT, LeaderRequests, take_next
 from pykafka.producer.produce_request import divide
 
@@ -138,6 +138,8 @@ class Sender:
         #: Those of them that have batches.
         self.active: dict[tuple[str, int], PartitionQueue] = {}
         self.running = False
+        #: Whether its worker is in a step, which may wait for the network.
+        self.at_work = False
         self._blocked = False
         # From so many messages on, a batch need not linger.
         self._min_queued = options.min_queued_messages
@@ -371,6 +373,7 @@ class Sender:
 
     def _look_up(self) -> float:
         """Refresh the leaders; return how long to sleep unless woken (s)."""
+        self._routing.deadlines.start()
         found = self._routing.refresh()
         self._look_ups_failed = 0 if found else self._look_ups_failed + 1
         # Messages wake the sender as they come; that is no reason to ask again at once.
@@ -472,6 +475,8 @@ class Sender:
 
     def send(self, batches: list[ProducerBatch]) -> None:
         """Send one request, with at most one batch a partition."""
+        if self._requests.may_outlast(batches):
+            self._routing.deadlines.start()
         if self._requests.send(batches):
             self.wake.set()  # what is behind those may go, or in their place; and when to look again was worked out before
 
@@ -526,11 +531,7 @@ class Sender:
 
     def failed(self, batch: ProducerBatch, error: KafkaException, given_up: bool) -> None:
         """Complete a batch that has failed, by its error or, `given_up`, since its time or its tries are over."""
-        if given_up:
-            error = self._core.retry_policy.explained(batch, error)
-        if self._core.transaction is not None:
-            self._core.transaction.failed(error)
-        self._core.completion.complete(batch, unknown_outcome(batch, error) or error)
+        fail(self._core, batch, error, given_up)
 
     def divide(self, batch: ProducerBatch, error: KafkaException | None) -> list[ProducerBatch]:
         """Divide a batch in two."""
@@ -570,7 +571,9 @@ def _run(reference: weakref.ref[Sender], wake: EventType, kept: list[Sender], _:
             owned = reference()
             if owned is None or not owned.running:
                 return
+            owned.at_work = True
             pause = owned._step()
+            owned.at_work = False
             if not owned.broker_queue.messages and owned._rests():
                 return
             del owned
@@ -579,6 +582,7 @@ def _run(reference: weakref.ref[Sender], wake: EventType, kept: list[Sender], _:
     except BaseException as error:  # noqa: BLE001 - `produce()` raises it
         owned = reference()
         if owned is not None:
+            owned.at_work = False
             owned._failed(error)
     finally:
         kept.clear()

@@ -45,6 +45,7 @@ from pykafka.exceptions import (
     TransactionCoordinatorFenced,
     UnknownMemberId,
     UnknownTopicId,
+    UnknownTopicOrPartition,
     UnsupportedVersion,
     WrongBrokerError,
     error_for,
@@ -264,8 +265,16 @@ class Coordinator:
 
         return self._ask(request, deadline, None, error).transaction_states[0]
 
-    def add_partitions(self, keys: Collection[TopicPartition], deadline: float) -> None:
-        """Add partitions to the transaction, all in one request; see `_ask` for errors."""
+    def add_partitions(
+        self,
+        keys: Collection[TopicPartition],
+        deadline: float,
+        ends: Callable[[KafkaException, float], bool] | None = None,
+    ) -> None:
+        """Add partitions to the transaction, all in one request; see `_ask` for errors.
+
+        :param ends: see `_ask`
+        """
         topic = wire.AddPartitionsToTxnRequest.Topic
         request = wire.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self._status.transactional_id,
@@ -285,7 +294,19 @@ class Coordinator:
             }
             return _first_error(found, keys, "AddPartitionsToTxn")
 
-        self._ask(request, deadline, ADD_PARTITIONS, error, tracked_api="AddPartitionsToTxn")
+        self._ask(request, deadline, ADD_PARTITIONS, error, tracked_api="AddPartitionsToTxn", ends=ends)
+
+    def _is_gone(self, error: KafkaException, deadline: float) -> bool:
+        """Return whether the coordinator does not know a topic, and the cluster does not either: it was deleted."""
+        if not isinstance(error, UnknownTopicOrPartition) or error.topic is None:
+            return False
+        left_ms = max(1, round((deadline - self._cluster.handler.now()) * 1000))
+        try:
+            self._cluster.update([error.topic], min(left_ms, self._cluster.socket_timeout_ms))
+        except KafkaException as failure:
+            log.info("topic %s may have been deleted, and metadata cannot be fetched: %s", error.topic, failure)
+            return False
+        return not self._cluster.knows(error.topic)
 
     def add_offsets(self, group: str, deadline: float) -> None:
         """Add the offsets of a group to the transaction; see `_ask` for errors."""
@@ -300,7 +321,7 @@ class Coordinator:
         The markers of this abort have the present epoch: they abort what has come before them, and leaders refuse what comes
         later.
         """
-        self.add_partitions(keys, deadline)
+        self.add_partitions(keys, deadline, ends=self._is_gone)
         producer_id, epoch = self.end(False, deadline)
         if producer_id >= 0:  # the cluster has turned to transactions of version 2 meanwhile
             self._status.producer_id, self._status.epoch = producer_id, epoch
@@ -415,6 +436,7 @@ class Coordinator:
         find: Callable[[], Node] | None = None,
         forget: Callable[[], object] | None = None,
         tracked_api: str | None = None,
+        ends: Callable[[KafkaException, float], bool] | None = None,
     ) -> R:
         """Send a request until it succeeds, or fails with an error that is not retriable.
 
@@ -423,6 +445,7 @@ class Coordinator:
         :param find: returns the broker; by default the coordinator of the transactional id
         :param forget: called if the coordinator has moved
         :param tracked_api: the API of a request that counts for the present epoch, for `TransactionStatus.unanswered`
+        :param ends: returns whether an error is final for this request, though it may pass for others; it has the deadline
         :raises KafkaException: the last error
         """
         handler, failures = self._cluster.handler, 0
@@ -444,7 +467,7 @@ class Coordinator:
             except KafkaException as failure:
                 error = failure
             fault = fault_for(error)
-            if fault not in (Fault.RETRY, Fault.REFRESH):
+            if fault not in (Fault.RETRY, Fault.REFRESH) or (ends is not None and ends(error, deadline)):
                 raise error
             if fault is Fault.REFRESH:
                 (forget or self._forget)()

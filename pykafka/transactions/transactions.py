@@ -188,15 +188,13 @@ class Transactions:
 
     def _refuse_late(self, deadline: float) -> None:
         """Make brokers refuse batches of ended transactions that may still come to them."""
-        if not self.status.late:
-            return
-        with self._raising_fatal("batches of the last transaction may still come"):
-            try:
-                self._coordinator.refuse_late(self.status.late, deadline)
-            except UnknownTopicOrPartition as error:  # a topic was deleted: no batch comes to it any more
-                self.status.late = {key for key in self.status.late if error.topic not in (None, key.topic)}
-                raise
-        self.status.late.clear()
+        while self.status.late:
+            with self._raising_fatal("batches of the last transaction may still come"):
+                try:
+                    self._coordinator.refuse_late(self.status.late, deadline)
+                    self.status.late.clear()
+                except UnknownTopicOrPartition as error:  # a topic was deleted: no batch comes to it any more
+                    self.status.late = {key for key in self.status.late if error.topic not in (None, key.topic)}
 
     def _end_left_open(self, deadline: float) -> None:
         """Abort what the coordinator may have open: most releases would give a new epoch, and then refuse who asked for it.
@@ -423,9 +421,19 @@ class Transactions:
                     self._commit(deadline)
                 elif self.status.state in (State.IN_TRANSACTION, State.ABORTABLE, State.COMMITTING, State.ABORTING):
                     self._abort(deadline)
+                elif self.status.state is State.READY and self.status.late:
+                    self._end_late(deadline)
             finally:
                 if self.status.state is State.UNKNOWN:
                     self._end_unknown(deadline)
+
+    def _end_late(self, deadline: float) -> None:
+        """Refuse late batches after an abort that was cut off: its empty transaction may be open."""
+        try:
+            self._refuse_late(deadline)
+        except KafkaException as error:  # what the application has written is aborted
+            text = "transactional id %s: a transaction without messages may be open for transaction_timeout_ms=%d: %s"
+            log.warning(text, self.transactional_id, self._timeout_ms, error)
 
     def _end_unknown(self, deadline: float) -> None:
         """End a transaction whose outcome is not known: read_committed readers may wait for it."""

@@ -36,7 +36,7 @@ from pykafka.groups.polled_membership import POLL_LOCK_INTERVAL_S, PolledMembers
 from pykafka.groups.subscription import GroupTopics, TopicWatch
 from pykafka.handlers.interrupts import FinalSteps
 from pykafka.metrics.listener import JOINED, LEFT, REBALANCE_FAILED, REBALANCED
-from pykafka.network.patience import PATIENT_MS, Patience
+from pykafka.network.patience import Patience
 from pykafka.protocol import wire
 from pykafka.protocol.wire.consumer_groups import ConsumerGroupHeartbeatRequest
 
@@ -585,8 +585,7 @@ class TopicIds:
             self._learn(request, timeout_ms)
         except KafkaException as error:
             log.info("the names of the topics %s are not known: %s", ", ".join(map(str, ids)), error)
-            if self._patience.takes_over(timeout_ms):
-                self._patience.begin(self._learn, request, PATIENT_MS)
+            self._patience.take_over(error, timeout_ms, self._learn, request)
 
     def _learn(self, request: wire.MetadataRequest, timeout_ms: int | None) -> None:
         response = self._cluster.call(request, within_ms=timeout_ms)

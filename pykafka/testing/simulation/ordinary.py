@@ -21,7 +21,7 @@ ZOOKEEPER = tuple(sorted(zookeeping.FAULTS))
 #: How long a fault may make calls fail after its end (ms): a batch waits behind others, and keeps the last error; a client
 #: waits before it asks again; a request that was sent before is answered late.
 LASTS_MS = 5_000
-#: How long a message may be on its way (ms): `World.delivery_ms`, two socket time-outs. Its transaction fails at its commit.
+#: How long a message may be on its way, and its transaction fail at its commit (ms): `World.delivery_ms`, two socket time-outs.
 GIVEN_UP_MS = 14_000
 
 #: What programs do themselves, at any time.

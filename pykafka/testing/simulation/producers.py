@@ -38,12 +38,13 @@ LEAVES = 0.3
 CALM_RECORDS, CALM_PAUSE_S = 3, 0.2
 
 
-def delivery_ms(world: World) -> int:
-    """Return how long a message may take (ms): its last request ends, by the socket timeout, after its delivery timeout.
+#: How late a message is reported that has failed by its delivery timeout (ms).
+REPORT_MS = 200
 
-    That request may wait for a connection before.
-    """
-    return world.delivery_ms + 2 * world.socket_ms
+
+def delivery_ms(world: World) -> int:
+    """Return how long a message may take (ms): its delivery timeout, and what its report takes then."""
+    return world.delivery_ms + REPORT_MS
 
 
 class Producing:

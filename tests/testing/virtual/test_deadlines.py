@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.admin import ConfigResource, NewTopic
 from pykafka.common import TopicPartition
-from pykafka.exceptions import ConsumerStoppedException, DeliveryUnknownError, KafkaException, MessagesNotDelivered
+from pykafka.exceptions import (
+    ConsumerStoppedException,
+    DeliveryUnknownError,
+    KafkaException,
+    MessagesNotDelivered,
+    ResponseTimeoutError,
+)
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, NetworkFaults, Scheduler, VirtualHandler
 
 #: The time-out of each call, of requests, and what a call past its time may take for one quick answer (s).
 TIMEOUT_S, SOCKET_S, QUICK_S = 1.0, 3.0, 0.3
+TIMEOUT_MS = int(TIMEOUT_S * 1000)
+ADMIN_APIS = (
+    "CreateTopics",
+    "DeleteTopics",
+    "DeleteRecords",
+    "DescribeGroups",
+    "ListGroups",
+    "IncrementalAlterConfigs",
+)
 PARTITIONS = [TopicPartition("orders", number) for number in range(4)]
 
 Fault = Callable[[FakeCluster, Network], object]
@@ -48,7 +65,7 @@ def _slow_answers(cluster: FakeCluster, network: Network) -> None:
 
 
 def _throttle(cluster: FakeCluster, network: Network) -> None:
-    for api in ("JoinGroup", "FindCoordinator", "OffsetCommit", "Metadata"):
+    for api in ("JoinGroup", "FindCoordinator", "OffsetCommit", "Metadata", *ADMIN_APIS):
         cluster.throttle(api, 20_000)
 
 
@@ -75,6 +92,18 @@ def _producer(client: KafkaClient) -> Any:
     return producer
 
 
+def _share(client: KafkaClient) -> Any:
+    consumer = client.share_consumer(group="workers")
+    consumer.subscribe("orders")
+    consumer.poll(timeout=1.0)
+    return consumer
+
+
+def _admin(client: KafkaClient) -> Any:
+    client.admin.list_groups()
+    return client.admin
+
+
 CALLS: dict[str, tuple[Callable[[KafkaClient], Any], Callable[[Any], object]]] = {
     "commit": (_assigned, lambda consumer: consumer.commit(timeout=TIMEOUT_S)),
     "committed": (_assigned, lambda consumer: consumer.committed(*PARTITIONS, timeout=TIMEOUT_S)),
@@ -86,6 +115,19 @@ CALLS: dict[str, tuple[Callable[[KafkaClient], Any], Callable[[Any], object]]] =
         lambda client: _subscribed(client, protocol="consumer"),
         lambda consumer: consumer.poll(10, TIMEOUT_S),
     ),
+    "create_topics": (_admin, lambda admin: admin.create_topics(NewTopic("more", 2), timeout_ms=TIMEOUT_MS)),
+    "delete_topics": (_admin, lambda admin: admin.delete_topics("other", timeout_ms=TIMEOUT_MS)),
+    "delete_records": (_admin, lambda admin: admin.delete_records({PARTITIONS[0]: 0}, timeout_ms=TIMEOUT_MS)),
+    "describe_groups": (_admin, lambda admin: admin.describe_groups("readers", timeout_ms=TIMEOUT_MS)),
+    "list_groups": (_admin, lambda admin: admin.list_groups(timeout_ms=TIMEOUT_MS)),
+    "alter_configs": (
+        _admin,
+        lambda admin: admin.alter_configs(
+            {ConfigResource.topic("orders"): {"retention.ms": "1000"}}, timeout_ms=TIMEOUT_MS
+        ),
+    ),
+    "close of a share consumer": (_share, lambda consumer: consumer.close(timeout=TIMEOUT_S)),
+    "poll of a share consumer": (_share, lambda consumer: consumer.poll(timeout=TIMEOUT_S)),
     "Delivery.get": (_producer, lambda producer: producer.produce("orders", b"x", partition=1).get(TIMEOUT_S)),
 }
 
@@ -187,6 +229,74 @@ def test_a_member_that_is_closed_while_it_connects_does_not_join(
     assert "FindCoordinatorRequest" in asked
     assert "JoinGroupRequest" not in asked
     assert took < QUICK_S
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_a_message_is_reported_by_its_delivery_timeout(
+    scheduler: Scheduler, network: Network, virtual: VirtualHandler, fault: Fault, idempotent: bool
+) -> None:
+    """Its sender connected, looked leaders up, wrote, or waited for an answer, for up to two socket time-outs more."""
+    reports: list[float] = []
+
+    def program() -> float:
+        with FakeCluster(3, {"orders": 4}, handler=virtual) as cluster:
+            client = KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=int(SOCKET_S * 1000))
+            producer = client.producer(delivery_timeout_ms=int(TIMEOUT_S * 1000), enable_idempotence=idempotent)
+            producer.produce("orders", b"0", partition=0).get()
+            fault(cluster, network)
+            began = virtual.now()
+            for partition in PARTITIONS * 2:
+                value = b"x" * 300_000
+                producer.produce(
+                    "orders", value, partition=partition.partition, on_delivery=lambda *_: reports.append(virtual.now())
+                )
+            virtual.sleep(TIMEOUT_S + 2 * SOCKET_S)
+            network.faults = NetworkFaults()
+            network.heal()
+            cluster.heal()
+            with suppress(KafkaException):
+                client.close()
+            return max(reports) - began
+
+    assert scheduler.run(program) < TIMEOUT_S + QUICK_S
+    assert len(reports) == 2 * len(PARTITIONS)
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_an_old_batch_cuts_no_connection_of_others(
+    scheduler: Scheduler, virtual: VirtualHandler, idempotent: bool
+) -> None:
+    """A request had the time that its oldest batch had left, at whose end its connection ended."""
+
+    def program() -> list[Any]:
+        with (
+            FakeCluster(1, {"orders": 2}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=1_000) as client,
+        ):
+            producer = client.producer(
+                delivery_timeout_ms=6_000, ack_timeout_ms=5_000, linger_ms=5_000, enable_idempotence=idempotent
+            )
+            for partition in (0, 1):
+                producer.produce("orders", b"0", partition=partition).get()
+            hold = cluster.hold("Produce")
+            old = producer.produce("orders", b"old", partition=0)
+            virtual.sleep(3.0)
+            young = producer.produce("orders", b"young", partition=1)
+            with suppress(ResponseTimeoutError):
+                young.get(0.1)
+            virtual.sleep(3.2)
+            with pytest.raises(KafkaException) as caught:
+                old.get(0)
+            hold.release()
+            young.get(1.0)
+            producer.produce("orders", b"next", partition=0).get(1.0)
+            return [type(caught.value), young.offset, [record.value for record in cluster.records("orders", 0)]]
+
+    given_up, offset, values = scheduler.run(program)
+    assert given_up is (DeliveryUnknownError if idempotent else ResponseTimeoutError)
+    assert offset == 1
+    assert values == [b"0", b"old", b"next"]
 
 
 @pytest.mark.parametrize("idempotent", [True, False])

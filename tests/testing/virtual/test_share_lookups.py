@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.admin import ConfigResource
 from pykafka.exceptions import NoBrokersAvailableError
 from pykafka.testing import FakeCluster
-from pykafka.testing.virtual import Scheduler, VirtualHandler
+from pykafka.testing.virtual import Network, NetworkFaults, Scheduler, VirtualHandler
 
 TOPIC = "jobs"
 #: How many lookups fail, and how long one takes (ms).
@@ -54,3 +55,32 @@ def test_short_polls_leave_lookups_their_time(scheduler: Scheduler, virtual: Vir
             return assigned
 
     assert scheduler.run(program) == [(TOPIC, 0)]
+
+
+@pytest.mark.parametrize("timeout", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("latency_ms", [0.1, 30.0, 120.0])
+def test_polls_shorter_than_the_way_to_the_brokers_read(
+    scheduler: Scheduler, network: Network, virtual: VirtualHandler, latency_ms: float, timeout: float
+) -> None:
+    """A poll that waits for nothing leaves a look-up 1 ms: what it began has to be there for a later one."""
+
+    def program() -> int:
+        with FakeCluster(3, {TOPIC: 4}, handler=virtual) as cluster, KafkaClient(cluster.hosts, handler=virtual) as client:
+            producer = client.producer()
+            for partition in range(4):
+                producer.produce(TOPIC, b"x", partition=partition)
+            producer.flush()
+            client.admin.alter_configs({ConfigResource.group("workers"): {"share.auto.offset.reset": "earliest"}})
+            consumer = client.share_consumer(group="workers")
+            consumer.subscribe(TOPIC)
+            network.faults = NetworkFaults(latency_ms=(latency_ms, latency_ms + 1))
+            network.cut_all()
+            read, end = 0, virtual.now() + 60
+            while read < 4 and virtual.now() < end:
+                read += len(consumer.poll(timeout=timeout))
+                virtual.sleep(0.02)
+            network.faults = NetworkFaults()
+            consumer.close()
+            return read
+
+    assert scheduler.run(program) == 4

@@ -19,7 +19,7 @@ class Recorder:
         self.connected = self.in_trouble = self.is_silent = False
         self.calls: list[Any] = []
 
-    def close(self, reason: KafkaException | None) -> None:
+    def close(self, reason: KafkaException | None, drain_s: float = 0.0) -> None:
         self.calls.append(("close", reason))
 
     def abort(self, reason: KafkaException | None) -> None:

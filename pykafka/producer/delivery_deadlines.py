@@ -1,0 +1,165 @@
+"""`DeliveryDeadlines`: the end of each message's delivery time-out, also while its sender waits for the network."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, cast
+
+from pykafka.exceptions import RequestTimedOut, ResponseTimeoutError
+from pykafka.metadata.lifecycle import Tether
+from pykafka.producer.batch_results import reason_of_age
+from pykafka.producer.completion import unknown_outcome
+
+if TYPE_CHECKING:
+    from pykafka.exceptions import KafkaException
+    from pykafka.handlers import Worker
+    from pykafka.handlers.base import EventType
+    from pykafka.producer.accumulator import PartitionQueue
+    from pykafka.producer.batch import ProducerBatch
+    from pykafka.producer.core import ProducerCore
+    from pykafka.producer.leader_requests import LeaderRequests
+    from pykafka.producer.routing import Routing
+
+#: Maximum sleep (s): the producer may be gone, or its senders done.
+POLL_INTERVAL_S = 5.0
+
+
+class DeliveryDeadlines:
+    """A worker that fails batches at the end of their delivery time-out, if a sender or a request may last longer than they.
+
+    A sender gives up what is too old by itself, but not while it connects, looks leaders up, or writes to a broker that reads
+    nothing; and a request has its full time-out, though one of its batches may have less time left. The worker runs only
+    then. A batch that a sender or a broker has (`InFlightBatch.on_wire`) stays in its window until its response: the numbers
+    behind it stay valid, and an abort still waits for it.
+
+    State: `_running` changes under the producer's lock.
+
+    :param core: of the producer
+    :param routing: of the run of the producer
+    """
+
+    def __init__(self, core: ProducerCore, routing: Routing) -> None:
+        self._core = core
+        self._routing = routing
+        self._timeout_s = core.options.delivery_timeout_s
+        self._wake = core.handler.Event()
+        self._running = False
+        self._worker: Worker | None = None
+
+    def start(self) -> None:
+        """Start the worker, if it is not running; it ends when nothing is queued, and no sender works."""
+        if self._running or self._routing.ended or not self._claim():
+            return
+        try:
+            tether = Tether(self._wake)
+            self._core.cluster.stop_at_close(tether)
+            name = f"pykafka.DeliveryDeadlines.{self._core.name}"
+            self._worker = self._core.handler.spawn(_run, weakref.ref(self), self._wake, tether, name=name)
+        except BaseException:
+            self._running = False
+            raise
+
+    def _claim(self) -> bool:
+        with self._core.lock:
+            running, self._running = self._running, True
+        return not running
+
+    def stop(self) -> None:
+        """End the worker, after the run of the producer has ended."""
+        self._wake.set()
+
+    def join(self, timeout: float) -> None:
+        """Wait until the worker has ended, `timeout` seconds at most."""
+        if self._worker is not None:
+            self._worker.join(timeout)
+
+    def look(self) -> float | None:
+        """Fail what is too old; return how long to sleep (s), or None to end."""
+        core, now = self._core, self._core.handler.now()
+        late: list[tuple[ProducerBatch, KafkaException | None]] = []
+        next_at = now + POLL_INTERVAL_S
+        with core.lock:
+            queued = False
+            for queue in list(self._routing.queues.values()):
+                late += self._take_late(queue, now)
+                left = [in_flight.batch for in_flight in queue.window.batches if not in_flight.batch.done]
+                left += [batch for batch in (*list(queue.closed_batches)[:1], queue.open) if batch is not None]
+                for batch in left:
+                    queued = True
+                    next_at = min(next_at, batch.created + self._timeout_s)
+            if self._routing.ended or (
+                not queued and not any(owned.at_work for owned in self._routing.owned_brokers.values())
+            ):
+                self._running = False
+        for batch, error in late:
+            fail(core, batch, error or self._reason(batch), True)
+        return max(next_at - now, 0.0) if self._running else None
+
+    def _take_late(self, queue: PartitionQueue, now: float) -> list[tuple[ProducerBatch, KafkaException | None]]:
+        """Return what is too old, with the error of what is in flight; the caller holds the lock.
+
+        What neither a sender nor a broker has is taken out of the queue.
+        """
+        late: list[tuple[ProducerBatch, KafkaException | None]] = []
+        for in_flight in list(queue.window.batches):
+            batch = in_flight.batch
+            if batch.done or batch.parts is not None or batch.created + self._timeout_s > now:
+                continue
+            if in_flight.on_wire:
+                batch.failures += 1
+                # without numbers the last error might say that it is not stored, which is not known of this attempt
+                known = batch.last_error if in_flight.numbered else None
+                late.append((batch, known or self._unanswered(queue)))
+            elif in_flight in queue.window.batches:
+                late += [(one.batch, None) for one in queue.window.drop(in_flight)]
+        while queue.closed_batches and queue.closed_batches[0].created + self._timeout_s <= now:
+            late.append((queue.closed_batches.popleft(), None))
+        if queue.open is not None and queue.open.count and queue.open.created + self._timeout_s <= now:
+            open_batch = self._core.accumulator.take_open(queue)
+            if open_batch is not None:
+                late.append((open_batch, None))
+        return late
+
+    def _unanswered(self, queue: PartitionQueue) -> KafkaException:
+        sender = cast("LeaderRequests", queue.sender)  # set before a batch is on the wire
+        return ResponseTimeoutError(
+            "no answer in time; the broker may be overloaded, or delivery_timeout_ms too short",
+            broker=sender.broker.address,
+        )
+
+    def _reason(self, batch: ProducerBatch) -> KafkaException:
+        """Return why a batch was not sent in time."""
+        error = reason_of_age(batch, self._core.cluster.metadata_error)
+        if error is not None:
+            return error
+        queue = self._routing.queues.get((batch.topic, batch.partition_id))
+        if queue is None or queue.owner is None or queue.partition is None or queue.partition.leader is None:
+            return RequestTimedOut("no broker leads the partition; check that its replicas are up")
+        return ResponseTimeoutError(
+            "the client waited for the broker, or for answers to other messages, until the message was too old to be sent",
+            broker=queue.owner.broker.address,
+        )
+
+
+def fail(core: ProducerCore, batch: ProducerBatch, error: KafkaException, given_up: bool) -> None:
+    """Complete a batch that has failed.
+
+    :param given_up: whether its time or its tries are over
+    """
+    if given_up:
+        error = core.retry_policy.explained(batch, error)
+    if core.transaction is not None:
+        core.transaction.failed(error)
+    core.completion.complete(batch, unknown_outcome(batch, error) or error)
+
+
+def _run(reference: weakref.ref[DeliveryDeadlines], wake: EventType, _: Tether) -> None:
+    """Look whenever a batch may be too old; the main function of the worker, which holds no producer while it sleeps."""
+    while True:
+        owner = reference()
+        pause = None if owner is None else owner.look()
+        if pause is None:
+            return
+        del owner
+        wake.wait(pause)
+        wake.clear()

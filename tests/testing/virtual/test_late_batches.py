@@ -1,0 +1,83 @@
+"""Aborts of transactions whose batches may come late: the client makes brokers before Kafka 3.6 refuse them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.exceptions import KafkaException
+from pykafka.testing import FakeCluster
+from pykafka.testing.virtual import Scheduler, VirtualHandler
+
+#: A release whose leaders take a batch that comes behind the end of its transaction.
+RELEASE = "3.5"
+SOCKET_MS = 2_000
+ID = "late"
+
+
+def _with_late_batch(client: KafkaClient, cluster: FakeCluster, topics: tuple[str, ...]) -> Any:
+    """Return a producer with an open transaction, of which the answers about batches for some topics are held back."""
+    producer: Any = client.producer(transactional_id=ID, delivery_timeout_ms=500)
+    producer.begin_transaction()
+    for topic in topics:
+        producer.produce(topic, b"fine", partition=0).get(5)
+    with cluster.hold("Produce"):
+        sent = [producer.produce(topic, b"late", partition=0) for topic in topics]
+        for delivery in sent:
+            with pytest.raises(KafkaException):
+                delivery.get(5)
+    return producer
+
+
+@pytest.mark.parametrize("topics", [("orders",), ("orders", "others")], ids=len)
+def test_an_abort_ends_though_a_topic_was_deleted(
+    scheduler: Scheduler, virtual: VirtualHandler, topics: tuple[str, ...]
+) -> None:
+    """It asked the coordinator to add the partitions of that topic until its timeout, a minute by default."""
+
+    def program() -> float:
+        with (
+            FakeCluster(3, dict.fromkeys(topics, 1), handler=virtual, as_version=RELEASE) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=SOCKET_MS) as client,
+        ):
+            producer = _with_late_batch(client, cluster, topics)
+            client.admin.delete_topics("orders")
+            began = virtual.now()
+            producer.abort_transaction()
+            took = virtual.now() - began
+            producer.begin_transaction(timeout=1.0)
+            producer.commit_transaction(timeout=1.0)
+            producer.close()
+            return took
+
+    assert scheduler.run(program) < 1.0
+
+
+def test_close_ends_the_transaction_of_an_abort_that_was_cut_off(scheduler: Scheduler, virtual: VirtualHandler) -> None:
+    """It stayed open at the coordinator until `transaction_timeout_ms`, and read_committed readers waited there."""
+    ends: list[int] = []
+
+    def program() -> list[str]:
+        with (
+            FakeCluster(3, {"orders": 1}, handler=virtual, as_version=RELEASE) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=SOCKET_MS) as client,
+        ):
+            producer = _with_late_batch(client, cluster, ("orders",))
+
+            def second_end(call: Any) -> bool:
+                ends.append(1)
+                return len(ends) > 1
+
+            refused = cluster.fail("EndTxn", "COORDINATOR_LOAD_IN_PROGRESS", 1_000, when=second_end)
+            with suppress(KafkaException):
+                producer.abort_transaction(timeout=3.0)
+            refused.end()
+            asked: list[str] = []
+            cluster.on_request(lambda call: asked.append(type(call.request).__name__))
+            producer.close(timeout=3.0)
+            return asked
+
+    assert "EndTxnRequest" in scheduler.run(program)
