@@ -441,3 +441,26 @@ def test_what_is_surely_not_written_needs_no_room_in_the_log(window: InFlightWin
     window.on_result(lost, SocketDisconnectedError())
     assert window.on_result(third, None, 10) == [(lost, Verdict.DELIVERED), (third, Verdict.DELIVERED)]
     assert resent(window) is refused
+
+
+@pytest.mark.parametrize("following", [(8, 0), (7, 1), (8, 1)])
+def test_the_oldest_batch_of_a_former_epoch_does_not_let_several_go(following: tuple[int, int]) -> None:
+    window = InFlightWindow()
+    window.adopt(7, 0)
+    former = sent(window, "former")
+    window.adopt(*following)
+    assert window.acknowledge(former)
+    sent(window, "next")
+    assert not window.may_begin()
+
+
+def test_numbers_are_resumed_by_one_batch_that_is_written_nowhere(window: InFlightWindow) -> None:
+    window.forgo()
+    first = window.begin("first", 10)
+    window.on_result(first, error_for(19))
+    window.batches.append(InFlightBatch("second", 10))
+    assert not window.resume(first)
+    window.batches.pop()
+    assert window.next_retry() is first
+    assert window.resume(first)
+    assert (window.plain, window.numbers) == (False, True)
