@@ -77,8 +77,12 @@ def member(handler: Handler) -> Member:
     return member
 
 
+def fields(call: Call) -> Any:
+    return call.request
+
+
 def named(call: Call) -> dict[UUID, list[int]] | None:
-    found = vars(call.request)["topic_partitions"]
+    found = fields(call).topic_partitions
     return None if found is None else {one.topic_id: list(one.partitions) for one in found}
 
 
@@ -108,10 +112,6 @@ def test_an_unchanged_assignment_is_news_for_a_member_that_lacks_part_of_it(
     member.heartbeats.owned = owned
     member.answer(member.send(), 1, {ORDERS: (0, 1)})
     assert (member.heartbeats.answer is not before) is is_news
-
-
-def fields(call: Call) -> Any:
-    return call.request
 
 
 # -- what a heartbeat says -----------------------------------------------------------------------------------------------

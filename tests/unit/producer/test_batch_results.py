@@ -33,6 +33,7 @@ class Owner:
         self.queue: Any = SimpleNamespace(window=window, next_offset=100)
         self.heard: list[tuple[Any, ...]] = []
         self.on_divide: Callable[[Any], None] = lambda _: None
+        self.divided: list[KafkaException | None] = []
         self.time = 10.0
         self.listener = mock.Mock()
         self.unasked: KafkaException | None = None
@@ -77,6 +78,7 @@ class Owner:
 
     def divide(self, batch: Any, error: KafkaException | None) -> list[Any]:
         self.on_divide(batch)
+        self.divided.append(error)
         batch.parts = [SimpleNamespace(name=f"{batch.name}{part}", count=batch.count // 2) for part in range(2)]
         return batch.parts  # type: ignore[no-any-return]
 
@@ -208,12 +210,14 @@ def test_what_was_interrupted_is_done_by_the_next_call(
 def test_a_large_one_goes_in_parts(owner: Owner, asked: bool) -> None:
     batch = owner.batch("b")
     in_flight = batch.in_flight
-    if asked:
-        owner.results.apply([(batch, error_for(10))])
-        owner.listener.on_retry.assert_called_once()
+    error = error_for(10) if asked else None
+    if error is not None:
+        owner.results.apply([(batch, error)])
+        owner.listener.on_retry.assert_called_once_with(batch, error)
     else:
         owner.results.split(batch, None, "no broker was asked")
         assert owner.listener.mock_calls == []
+    assert owner.divided == [error]
     assert [(part.batch.name, part.sequence, part.count) for part in owner.queue.window.batches] == [
         ("b0", 10, 5),
         ("b1", 15, 5),

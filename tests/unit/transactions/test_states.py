@@ -71,10 +71,18 @@ def test_each_event_in_each_state(state: State, event: Event) -> None:
         State.ABORTABLE: TransactionAbortableError,
         State.UNKNOWN: TransactionOutcomeUnknownError,
     }
-    with pytest.raises(wanted.get(state, TransactionStateError), match="id") as caught:
+    with pytest.raises(wanted.get(state, TransactionStateError), match="'id'") as caught:
         status.apply(event)
     assert event.value in str(caught.value)
+    assert type(caught.value) is wanted.get(state, TransactionStateError)
     assert status.state is state
+
+
+def test_a_new_producer_has_no_id_and_no_transaction() -> None:
+    status = TransactionStatus("id")
+    assert (status.producer_id, status.epoch, status.late) == (-1, -1, set())
+    assert not (status.implicit or status.started or status.end_sent or status.broken)
+    assert not TransactionalWindow().stuck
 
 
 def test_the_table_has_nothing_else() -> None:
