@@ -142,7 +142,7 @@ def judge_mutants(names: Sequence[str], sample: int, seed: int, numbers: Sequenc
 
     :raises SystemExit: mutmut is not installed, or there is no such module
     """
-    from tests.mutations.mutants import SUBJECTS, judge  # it imports pytest
+    from tests.mutations.judging import SUBJECTS, judge  # it imports pytest
 
     if unknown := [name for name in names if name not in SUBJECTS]:
         raise SystemExit(f"no module {', '.join(unknown)}; there are {', '.join(SUBJECTS)}")

@@ -39,7 +39,11 @@ class Owner:
         self.unasked: KafkaException | None = None
         clock: Any = SimpleNamespace(now=lambda: self.time, random=random.Random(1))
         options: Any = SimpleNamespace(
-            retry_backoff_ms=100, retry_backoff_max_ms=1000, delivery_timeout_s=2.0, delivery_timeout_ms=2000, max_retries=1
+            retry_backoff_ms=100,
+            retry_backoff_max_ms=1000,
+            delivery_timeout_s=2.0,
+            delivery_timeout_ms=2000,
+            max_retries=1,
         )
         policy = RetryPolicy(clock, options)
         lock: Any = ThreadingHandler().Lock()

@@ -464,3 +464,11 @@ def test_numbers_are_resumed_by_one_batch_that_is_written_nowhere(window: InFlig
     assert window.next_retry() is first
     assert window.resume(first)
     assert (window.plain, window.numbers) == (False, True)
+
+
+def test_a_part_is_not_on_the_wire_before_it_is_sent(window: InFlightWindow) -> None:
+    large = sent(window, "large")
+    window.on_result(large, error_for(10))
+    first, second = window.split(large, [("a", 4), ("b", 6)])
+    window.drop(second)
+    assert (window.on_wire, window.peek_retry()) == (0, first)

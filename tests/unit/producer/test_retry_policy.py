@@ -22,6 +22,7 @@ from pykafka.exceptions import (
     TransactionError,
     error_for,
 )
+from pykafka.network.authentication import LOGIN_ERRORS
 from pykafka.producer.retry_policy import Kind, RetryPolicy, counts, kind_of, with_remark
 from pykafka.utils.backoff import Backoff
 
@@ -59,6 +60,7 @@ from pykafka.utils.backoff import Backoff
         (error_for(17), Kind.FINAL),
         (error_for(29), Kind.FINAL),
         (error_for(87), Kind.FINAL),
+        *((cls("refused"), Kind.NOT_READY) for cls in LOGIN_ERRORS),
         (TopicRecreatedError("t"), Kind.FINAL),
         (TransactionError("t"), Kind.FINAL),
     ],
