@@ -1,7 +1,7 @@
 """`judge`: the mutants of a state machine, each judged by the unit tests of its module.
 
-mutmut's own runner keeps all mutants in a copy of the project behind a dispatcher. Here pytest collects the tests of a module once,
-and each mutant is put into the loaded module of a fork, which runs them up to the first failure: that takes a third of a second.
+mutmut's own runner keeps all mutants in a copy of the project behind a dispatcher. Here pytest collects the tests of a module
+once, and each mutant is put into the loaded module of a fork, which runs them up to the first failure: a third of a second.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tests.mutations.apply import ROOT
 if TYPE_CHECKING:
     from tests.mutations.mutants import Mutant
 
-#: The state machines: tables that decide what becomes of a message, an offset, a membership or a request; and their tests, those
-#: that kill the most first. A name is that of a module in `pykafka/`; tests are in `tests/unit/`.
+#: The state machines, which decide what becomes of a message, an offset, a membership or a request; and their tests, those that
+#: kill the most first. A name is that of a module in `pykafka/`; tests are in `tests/unit/`.
 SUBJECTS: dict[str, tuple[str, ...]] = {
     "producer/in_flight_window": ("producer/test_in_flight_window.py",),
     "producer/batch_results": ("producer/test_batch_results.py",),

@@ -1,8 +1,8 @@
 """`mutants`: the mutants of a module, made by mutmut's mutators and by three of our own.
 
-mutmut changes one expression: a comparison, a number, `and` for `or`, None for a value or an argument, an argument left out. Ours
-turn a condition round, leave out a call whose result is not used, and leave out an entry of a table. Decorated functions, such as
-properties, have no mutants.
+mutmut changes one expression: a comparison, a number, `and` for `or`, None for a value or an argument, an argument left out.
+Ours turn a condition round, leave out a call whose result is not used, and leave out an entry of a table. Decorated functions,
+such as properties, have no mutants.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _OURS = [(cst.If, _turned), (cst.Expr, _without_call), (cst.Dict, _without_entry
 
 
 def mutants(source: str) -> list[Mutant]:
-    """Return all mutants of a module's source, but those of texts, of logging, of defaults, and of what only compiled modules run."""
+    """Return the mutants of a module's source, without those of texts, logging, defaults, and code of compiled modules."""
     visitor = MutationVisitor([*mutation_operators, *_OURS], IgnoredCode(set(), set(), set()))
     tree = cst.MetadataWrapper(cst.parse_module(source)).visit(visitor)
     skipped = {id(node) for root in _left_out(tree) for node in m.findall(root, m.MatchIfTrue(lambda _: True))}

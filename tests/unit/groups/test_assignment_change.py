@@ -58,7 +58,7 @@ def member(
     change = kind(hooks, membership, lambda topic: topic == "gone")
     change.pending = frozenset(keys)
     change.assign_pending()
-    assert change.pending is None
+    assert [change.pending] == [None]
     hooks.reset_mock()
     return change, membership, hooks
 
