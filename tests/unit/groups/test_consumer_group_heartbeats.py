@@ -284,6 +284,14 @@ def test_an_instance_id_of_its_own_lost_join_is_released(handler: Handler) -> No
     assert member.heartbeats.is_waiting_for_instance
 
 
+def test_an_instance_id_of_a_fenced_member_is_released(member: Member) -> None:
+    """The coordinator has fenced its epoch, and may still have it under its instance id."""
+    member.refuse(member.send(), 110)
+    member.heartbeats.join()
+    member.refuse(member.send(), 111)
+    assert fields(member.send()).member_epoch == -2
+
+
 # -- leaving ---------------------------------------------------------------------------------------------------------------
 
 

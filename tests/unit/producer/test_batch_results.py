@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import pytest
@@ -19,23 +19,25 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.handlers import ThreadingHandler
+from pykafka.producer.accumulator import PartitionQueue
+from pykafka.producer.batch import ProducerBatch
 from pykafka.producer.batch_results import BatchResults
-from pykafka.producer.in_flight_window import InFlightWindow
 from pykafka.producer.retry_policy import RetryPolicy
 
 
 class Owner:
     """Hears of the results of one partition's batches, whose window has acknowledged a first one."""
 
-    def __init__(self) -> None:
-        window = InFlightWindow()
-        window.adopt(7, 0)
-        self.queue: Any = SimpleNamespace(window=window, next_offset=100)
+    def __init__(self, listener: Any) -> None:
+        self.queue = PartitionQueue(0, "t")
+        self.queue.window.adopt(7, 0)
+        self.queue.next_offset = 100
         self.heard: list[tuple[Any, ...]] = []
+        self.names: dict[int, str] = {}
         self.on_divide: Callable[[Any], None] = lambda _: None
         self.divided: list[KafkaException | None] = []
         self.time = 10.0
-        self.listener = mock.Mock()
+        self.listener = listener
         self.unasked: KafkaException | None = None
         clock: Any = SimpleNamespace(now=lambda: self.time, random=random.Random(1))
         options: Any = SimpleNamespace(
@@ -47,20 +49,25 @@ class Owner:
         )
         policy = RetryPolicy(clock, options)
         lock: Any = ThreadingHandler().Lock()
-        self.results = BatchResults(clock, lock, policy, self, lambda: self.unasked, self.listener)
-        first = self.batch("first")
-        self.results.acknowledged(first)
+        self.results = BatchResults(clock, lock, policy, self, lambda: self.unasked, listener)
+        self.results.acknowledged(self.batch("first"))
         self.heard.clear()
 
-    def batch(self, name: str, base_offset: int = -1, count: int = 10) -> Any:
+    def batch(self, name: str, base_offset: int = -1, count: int = 10) -> ProducerBatch:
         """Return a batch that was sent now."""
         assert self.queue.window.may_begin()
-        batch: Any = SimpleNamespace(
-            name=name, count=count, base_offset=base_offset, topic="t", partition_id=0, created=10.0, done=False,
-            failures=0, attempts=0, retry_at=0.0, last_error=None, record_errors=["old"], parts=None,
-        )  # fmt: skip
+        batch = self.made(name, count)
+        batch.base_offset = base_offset
+        batch.record_errors = {}
         batch.in_flight = self.queue.window.begin(batch, count)
         self.queue.window.number(batch.in_flight)
+        return batch
+
+    def made(self, name: str, count: int) -> ProducerBatch:
+        """Return a batch without its messages."""
+        batch = ProducerBatch("t", 0, cast(Any, None), 10.0, None)
+        batch.count = count
+        self.names[id(batch)] = name
         return batch
 
     def queue_of(self, batch: Any) -> Any:
@@ -74,22 +81,22 @@ class Owner:
 
     def delivered(self, batch: Any) -> None:
         batch.done = True
-        self.heard.append(("delivered", batch.name))
+        self.heard.append(("delivered", self.names[id(batch)]))
 
     def failed(self, batch: Any, error: KafkaException, given_up: bool) -> None:
         batch.done = True
-        self.heard.append(("failed", batch.name, type(error), given_up))
+        self.heard.append(("failed", self.names[id(batch)], type(error), given_up))
 
     def divide(self, batch: Any, error: KafkaException | None) -> list[Any]:
         self.on_divide(batch)
         self.divided.append(error)
-        batch.parts = [SimpleNamespace(name=f"{batch.name}{part}", count=batch.count // 2) for part in range(2)]
-        return batch.parts  # type: ignore[no-any-return]
+        batch.parts = [self.made(self.names[id(batch)] + str(part), batch.count // 2) for part in range(2)]
+        return list(batch.parts)
 
 
 @pytest.fixture
 def owner() -> Owner:
-    return Owner()
+    return Owner(mock.Mock())
 
 
 @pytest.mark.parametrize(
@@ -222,7 +229,7 @@ def test_a_large_one_goes_in_parts(owner: Owner, asked: bool) -> None:
         owner.results.split(batch, None, "no broker was asked")
         assert owner.listener.mock_calls == []
     assert owner.divided == [error]
-    assert [(part.batch.name, part.sequence, part.count) for part in owner.queue.window.batches] == [
+    assert [(owner.names[id(part.batch)], part.sequence, part.count) for part in owner.queue.window.batches] == [
         ("b0", 10, 5),
         ("b1", 15, 5),
     ]
@@ -283,16 +290,16 @@ def test_those_that_only_its_answer_could_prove_are_given_up_with_it(owner: Owne
     assert window.next_retry() is first.in_flight
     owner.results.apply([(first, error_for(45))])
     owner.heard.clear()
-    in_flights = first.in_flight, second.in_flight
+    in_flights: list[Any] = [first.in_flight, second.in_flight]
     for _ in range(2):
         owner.results.give_up(second, error_for(7), False)
         assert owner.heard == [("failed", "a", RequestTimedOut, False), ("failed", "b", RequestTimedOut, False)]
     assert [in_flight.batch for in_flight in in_flights] == [None, None]
 
 
-def test_it_works_without_a_listener(owner: Owner) -> None:
+def test_it_works_without_a_listener() -> None:
+    owner = Owner(None)
     batch = owner.batch("b")
-    owner.results._listener = None
     owner.results.apply([(batch, error_for(7))])
     owner.results.split(batch, error_for(10), "large")
     assert len(owner.queue.window.batches) == 2
