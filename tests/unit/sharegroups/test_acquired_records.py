@@ -158,7 +158,9 @@ def test_a_lost_record_is_not_acknowledged() -> None:
 
 def test_the_application_accepts_and_releases_by_the_record() -> None:
     owner = mock.Mock()
-    acquired = AcquiredRecord(owner, AcquiredRecords(), KEY, 5, 7, 30.0)
+    session_records = AcquiredRecords()
+    acquired = AcquiredRecord(owner, session_records, KEY, 5, 7, 30.0)
+    assert acquired.session_records is session_records
     acquired.acknowledge()
     acquired.refuse(ValueError("not now"))
     assert owner.mock_calls == [
