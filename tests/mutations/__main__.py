@@ -3,11 +3,13 @@
 python -m tests.mutations verify [NAME ...]             # each is killed by its test, which passes without it
 python -m tests.mutations hunt [NAME ...] --seeds 100   # after how many seeds a simulation finds it
 python -m tests.mutations table                         # the rows of docs/development/mutations.md
+python -m tests.mutations mutants [MODULE ...]          # how many mutants of the state machines their unit tests kill
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import re
 import subprocess
@@ -135,6 +137,21 @@ def chosen(names: Sequence[str]) -> list[Mutation]:
     return [known[name] for name in names or known]
 
 
+def judge_mutants(names: Sequence[str], sample: int, seed: int, numbers: Sequence[int]) -> None:
+    """Print the mutants of some modules that survive, and the share that was killed.
+
+    :raises SystemExit: mutmut is not installed, or there is no such module
+    """
+    from tests.mutations.judging import SUBJECTS, judge  # it imports pytest
+
+    if unknown := [name for name in names if name not in SUBJECTS]:
+        raise SystemExit(f"no module {', '.join(unknown)}; there are {', '.join(SUBJECTS)}")
+    if importlib.util.find_spec("mutmut") is None:
+        raise SystemExit("mutmut, which makes the mutants, is not installed here: pip install '.[mutants]'")
+    for name in names or SUBJECTS:
+        print(judge(name, sample, seed, numbers), flush=True)
+
+
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutations")
@@ -146,7 +163,15 @@ def main() -> int:
     hunting.add_argument("names", nargs="*", metavar="NAME")
     hunting.add_argument("--seeds", type=int, default=100, metavar="N", help="the most seeds for each (100)")
     commands.add_parser("table", help="print the rows of docs/development/mutations.md")
+    judging = commands.add_parser("mutants", help="try mutants of the state machines with their unit tests")
+    judging.add_argument("names", nargs="*", metavar="MODULE", help="such as producer/in_flight_window")
+    judging.add_argument("--sample", type=int, default=0, metavar="N", help="the most mutants of each module (all)")
+    judging.add_argument("--seed", type=int, default=0, help="which ones a sample takes (0)")
+    judging.add_argument("--numbers", type=int, nargs="+", default=(), metavar="N", help="only these mutants")
     arguments = parser.parse_args()
+    if arguments.command == "mutants":
+        judge_mutants(arguments.names, arguments.sample, arguments.seed, arguments.numbers)
+        return 0
     if arguments.command == "table":
         print("\n".join(mutation.row for mutation in all_mutations()))
         return 0

@@ -235,7 +235,7 @@ with EmbeddedCluster() as cluster, KafkaClient(cluster.hosts) as client:
 
 
 #: Extras of people who work on the package itself.
-INTERNAL = {"test", "pools", "fuzz", "lint", "docs", "bench", "dist", "cross"}
+INTERNAL = {"test", "pools", "fuzz", "mutants", "lint", "docs", "bench", "dist", "cross"}
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/installing.md"])

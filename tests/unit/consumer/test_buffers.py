@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from pykafka.consumer.buffers import Buffers, OwnedPartition
+from pykafka.consumer.leader_epochs import LeaderEpochs, Start
 from pykafka.exceptions import InvalidMessageError
 from pykafka.handlers import Handler
+from pykafka.metrics.listener import ClientListener
 from pykafka.protocol.records import BatchReader, RecordBatchBuilder, scan
 
 MANY = 1 << 30
@@ -34,8 +37,8 @@ def readers(*counts: int, start: int = 0, size: int = 10, partition: int = 0) ->
 class Round:
     """The buffers of one consumer with some partitions."""
 
-    def __init__(self, handler: Handler, partitions: int = 1, max_bytes: int = MANY) -> None:
-        self.buffers = Buffers(handler, max_bytes)
+    def __init__(self, handler: Handler, partitions: int = 1, max_bytes: int = MANY, listener: Any = None) -> None:
+        self.buffers = Buffers(handler, max_bytes, listener=listener)
         self.buffers.closed = False
         self.owned = [
             OwnedPartition(SimpleNamespace(id=id_, topic_name="t"), self.buffers, 2000, 1024)  # type: ignore[arg-type]
@@ -228,3 +231,147 @@ def test_rounds_of_one_message_each_pass_by_those_without_a_turn(handler: Handle
     one.buffers.resume(one.owned[2])
     left = [message.partition_id for message in iter(one.buffers.next, None)]
     assert sorted(left) == [2, 2, 2, 3, 4, 5]
+
+
+# -- positions -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_last_call_took_counts_as_processed_by_the_next_or_by_a_commit(handler: Handler) -> None:
+    one = Round(handler)
+    buffers, owned = one.buffers, one.owned[0]
+    one.put(0, 6)
+    assert buffers.processed(owned) == 0
+    buffers.begin_call()
+    one.take(4)
+    assert buffers.processed(owned) == 0
+    for committed, processed in ((0, 0), (2, 2), (1, 2), (9, 2), (4, 4)):
+        buffers.committed(owned, committed)
+        assert buffers.processed(owned) == processed
+    buffers.begin_call()
+    assert buffers.processed(owned) == 4
+    buffers.committed(owned, 2)  # of the call before: no news
+    assert buffers.processed(owned) == 4
+    buffers.hold(owned, 1)
+    assert buffers.processed(owned) == 1
+
+
+@pytest.mark.parametrize(("moves", "moved"), [(-1, True), (0, False), (1, True), (2, False)])
+def test_a_move_that_comes_too_late_does_nothing(handler: Handler, moves: int, moved: bool) -> None:
+    one = Round(handler)  # each partition was moved once
+    owned = one.owned[0]
+    one.put(0, 3)
+    epochs = LeaderEpochs([Start(0, 1)])
+    assert one.buffers.move(owned, 7, 6, moves, epochs) is moved
+    assert (owned.position, owned.last_offset_consumed, owned.messages) == ((7, 6, 0) if moved else (0, -1, 3))
+    assert (owned.leader_epochs is epochs, owned.moves) == (moved, 2 if moved else 1)
+    assert one.buffers.correct(owned, owned.moves, owned.position, 5) is True
+    assert (owned.position, owned.last_offset_consumed) == (5, 4)
+    assert one.buffers.correct(owned, owned.moves, 9, 3) is True  # it has gone on meanwhile
+    assert one.buffers.correct(owned, owned.moves - 1, 5, 3) is False
+    assert (owned.position, owned.last_offset_consumed) == (5, 4)
+
+
+def test_a_move_begins_with_nothing_buffered_or_in_process(handler: Handler) -> None:
+    one = Round(handler)
+    buffers, owned = one.buffers, one.owned[0]
+    buffers.begin_call()
+    one.put(0, 1, 2000)
+    one.take(1)
+    assert buffers.next_fetch(owned, 0) is None
+    assert owned.buffer_full
+    buffers.move(owned, 7, 6)
+    assert (owned.buffer_full, owned.last_timestamp, buffers.processed(owned)) == (False, -1, 7)
+    assert (buffers.nbytes, buffers.has_any(), buffers.next_fetch(owned, 0)) == (0, False, (owned.epoch, 7))
+
+
+@pytest.mark.parametrize(("buffered", "coming"), [(1, 1999), (1, 5000), (0, 2000)])
+def test_a_fetcher_without_room_is_woken_if_something_is_buffered(handler: Handler, buffered: int, coming: int) -> None:
+    one = Round(handler)
+    owned = one.owned[0]
+    owned.wake = handler.Event()
+    one.put(0, *[1] * buffered)
+    assert one.buffers.next_fetch(owned, coming) is None
+    one.take(1)
+    assert owned.wake.is_set() is bool(buffered)
+
+
+def test_a_fetch_goes_on_where_the_last_answer_ended(handler: Handler) -> None:
+    one = Round(handler)
+    owned = one.owned[0]
+    assert one.buffers.advance(owned, owned.epoch, 60, [Start(0, 3)])
+    assert one.buffers.next_fetch(owned, 0) == (owned.epoch, 60)
+    assert owned.leader_epochs.before(60) == 3
+    before = owned.epoch
+    one.buffers.rewind(owned, before, 55)
+    assert not one.buffers.put(owned, before, readers(1))
+    assert one.buffers.next_fetch(owned, 0) == (before + 1, 55)
+
+
+def test_a_copy_goes_on_at_the_position_with_nothing_buffered(handler: Handler) -> None:
+    one, other = Round(handler), Buffers(handler, MANY)
+    owned = one.owned[0]
+    one.put(0, 5)
+    one.buffers.begin_call()
+    one.take(3)
+    owned.leader_epochs = LeaderEpochs([Start(0, 1)])
+    copy = owned.copy_into(other)
+    assert (copy.position, copy.last_offset_consumed, copy.messages, copy.key) == (3, 2, 0, owned.key)
+    assert (copy.max_messages, copy.max_bytes, copy.buffers) == (2000, 1024, other)
+    assert (copy.leader_epochs is owned.leader_epochs, copy.paused) == (True, False)
+    assert (other.processed(copy), other.next_fetch(copy, 0)) == (0, (copy.epoch, 3))
+    other.begin_call()
+    assert other.processed(copy) == 3
+
+
+# -- loans that end otherwise --------------------------------------------------------------------------------------------
+
+
+def test_an_abandoned_loan_is_fetched_again(handler: Handler) -> None:
+    one = Round(handler)
+    owned = one.owned[0]
+    one.put(0, 3, 3)
+    one.take(1)
+    before = owned.epoch
+    borrow = one.buffers.borrow(10, 100)
+    assert borrow is not None
+    assert sum(reader.remaining for reader in borrow.readers) == 5  # the one that was begun, too
+    one.buffers.abandon(borrow)
+    assert not one.buffers.put(owned, before, readers(1))
+    assert (owned.position, owned.last_offset_consumed, owned.messages, one.buffers.nbytes) == (1, 0, 0, 0)
+    assert one.buffers.next_fetch(owned, 0) == (owned.epoch, 1)
+    one.put(0, 2, start=1)
+    one.buffers.abandon(borrow)  # the partition has moved on
+    assert one.take(5) == [(0, 1), (0, 2)]
+
+
+def test_a_returned_loan_says_whether_it_counted(handler: Handler) -> None:
+    one = Round(handler)
+    buffers, owned = one.buffers, one.owned[0]
+    buffers.begin_call()
+    one.put(0, 2, 2)
+    borrow = buffers.borrow(10, 100)
+    assert borrow is not None
+    for reader in borrow.readers:
+        for _ in range(2):
+            assert reader.next()
+    assert buffers.return_borrowed(borrow, 3) is True
+    assert (owned.position, owned.last_offset_consumed, buffers.processed(owned)) == (4, 3, 0)
+    assert buffers.return_borrowed(borrow, 3) is False
+    assert not buffers.has_any()
+
+
+class Listener(ClientListener):
+    """Keeps what it hears of records."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, int, int, int]] = []
+
+    def on_records(self, topic: str, partition: int, records: int, nbytes: int, now: float) -> None:
+        self.heard.append((topic, partition, records, nbytes))
+
+
+def test_what_is_put_is_reported(handler: Handler) -> None:
+    listener = Listener()
+    one = Round(handler, listener=listener)
+    one.put(0, 2, 3)
+    assert listener.heard == [("t", 0, 5, one.buffers.nbytes)]

@@ -71,6 +71,26 @@ def test_a_request_has_what_its_version_knows(version: int, session: tuple[int, 
     assert part.partition_max_bytes == 1000
 
 
+@pytest.mark.parametrize(("version", "id_"), [(12, None), (13, OLD)])
+def test_partitions_of_a_topic_are_named_and_forgotten_together(version: int, id_: UUID | None) -> None:
+    keys = [TopicPartition(topic, partition) for topic, partition in (("t", 0), ("u", 0), ("t", 4))]
+    all_of_them = {key: asked(UUID(int=3) if id_ and key.topic == "u" else id_) for key in keys}
+    request = last_request(version, all_of_them)
+    named = [(topic.topic, [part.partition for part in topic.partitions]) for topic in request.topics]
+    assert named == [("t", [0, 4]), ("u", [0])]
+    request = last_request(version, all_of_them, {keys[1]: all_of_them[keys[1]]})
+    ((forgotten),) = request.forgotten_topics_data
+    assert (forgotten.topic, forgotten.topic_id, forgotten.partitions) == ("t", id_ or UUID(int=0), [0, 4])
+
+
+def test_the_last_request_ends_the_session_at_once() -> None:
+    requests = FetchRequests(FetchSettings())
+    requests.next(Plan({KEY: asked(OLD)}), 12)
+    requests.session.answered(7)
+    last = requests.last()
+    assert (last.session_id, last.session_epoch, last.min_bytes, last.topics) == (7, -1, 0, [])
+
+
 def test_the_broker_waits_longer_each_time_while_a_partition_is_held_back() -> None:
     requests = FetchRequests(FetchSettings(max_wait_ms=15))
     held_back = [True, True, True, True, False, True]

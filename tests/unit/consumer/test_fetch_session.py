@@ -65,6 +65,17 @@ def test_brokers_that_do_not_share_sessions_are_asked_without() -> None:
     assert session.next({"a": 1}, by_id=True) == Request(Step(0, -1), {"a": 1}, {}, full=True)
 
 
+def test_an_answer_gives_a_session_all_its_tries_again() -> None:
+    session = Session()
+    for _ in range(2):
+        for number in range(1, REFUSED_AT_MOST):
+            session.next({"a": 1}, by_id=True)
+            assert session.refused(), number
+        session.next({"a": 1}, by_id=True)
+        session.answered(7)
+    assert session.next({"a": 1}, by_id=True).step == Step(7, 1)
+
+
 def test_after_the_last_epoch_comes_the_one_after_the_first() -> None:
     session = opened({"a": 1})
     session._epoch = LAST_EPOCH

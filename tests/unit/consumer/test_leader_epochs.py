@@ -29,6 +29,14 @@ def test_a_committed_position_brings_the_epoch_before_it() -> None:
     assert LeaderEpochs.ending_at(100, -1).before(100) == NO_EPOCH
 
 
+def test_epoch_0_and_a_batch_at_the_same_offset_count() -> None:
+    assert LeaderEpochs.ending_at(100, 0).before(100) == 0
+    again = LeaderEpochs().with_batches([Start(0, 1), Start(20, 3), Start(20, 4), Start(30, 4), Start(30, 5)])
+    assert [again.before(offset) for offset in (20, 21, 31)] == [1, 4, 5]
+    assert again.divergence(3, 99) == 20
+    assert again.with_batches([Start(40, 5)]) is again
+
+
 def test_logs_diverge_where_the_leader_ends_or_where_a_later_epoch_was_read() -> None:
     leader_epochs = LeaderEpochs().with_batches([Start(0, 1), Start(90, 5)])
     assert leader_epochs.divergence(5, 95) == 95

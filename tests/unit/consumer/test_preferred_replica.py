@@ -27,6 +27,7 @@ def test_a_replica_that_fails_is_avoided_and_the_leader_not_asked_for_another() 
     assert preferred_replicas.failed(KEY, now=5.0)
     assert preferred_replicas.of(KEY) == PreferredReplica(None, ""), "a request that names the rack would be sent back"
     assert not preferred_replicas.failed(KEY, now=6.0)
+    assert preferred_replicas.expired(4.9 + AVOID_S) == []
     assert preferred_replicas.expired(5.0 + AVOID_S) == [KEY]
     assert preferred_replicas.of(KEY) == PreferredReplica(None, "north")
 
@@ -36,6 +37,16 @@ def test_a_replica_is_avoided_no_longer_than_replicas_are_used() -> None:
     preferred_replicas.named(KEY, 3, now=0.0)
     preferred_replicas.failed(KEY, now=0.0)
     assert preferred_replicas.expired(1.0) == [KEY]
+
+
+def test_a_partition_that_is_not_read_any_more_is_forgotten() -> None:
+    preferred_replicas = PreferredReplicas("north", 60.0)
+    preferred_replicas.named(KEY, 3, now=0.0)
+    preferred_replicas.named(OTHER, 3, now=0.0)
+    for _ in range(2):
+        preferred_replicas.forget(KEY)
+        assert preferred_replicas.of(KEY) == PreferredReplica(None, "north")
+    assert preferred_replicas.expired(60.0) == [OTHER]
 
 
 def test_a_consumer_without_a_rack_keeps_to_leaders() -> None:

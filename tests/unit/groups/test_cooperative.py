@@ -18,8 +18,9 @@ def test_a_missed_generation_is_a_break(generations: list[int], breaks: int) -> 
         member.apply(Event.REBALANCE)
         member.apply(Event.JOIN)
         member.apply(Event.JOINED, generation, "m", "cooperative-sticky")
+        counted = member.breaks
         member.apply(Event.SYNCED)
-    assert member.breaks == breaks
+    assert member.breaks == counted == breaks
 
 
 @pytest.mark.parametrize("event", [Event.OUTDATED, Event.LOST, Event.LEFT])
@@ -32,6 +33,8 @@ def test_a_member_that_was_out_has_a_break(event: Event) -> None:
     member.apply(Event.JOIN)
     member.apply(Event.JOINED, 7, "m", "range")  # of another membership: no further one
     assert member.breaks == 1
+    member.apply(event)
+    assert member.breaks == 2
 
 
 @pytest.mark.parametrize("assignor", [RangePartitionAssignor, RoundRobinPartitionAssignor])

@@ -225,6 +225,38 @@ def test_whatever_a_coordinator_answers_has_its_place_in_every_state(state: Stat
     assert (Event.JOIN in TABLE[state]) == (state in {State.UNJOINED, State.STALE})
 
 
+def test_what_an_error_means_for_a_member() -> None:
+    assert EVENT_OF_ERROR == {
+        22: Event.OUTDATED,
+        25: Event.LOST,
+        27: Event.REBALANCE,
+        15: Event.FAILED,
+        16: Event.FAILED,
+        14: Event.FAILED,
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "event", "follows"),
+    [
+        *((state, Event.REBALANCE, State.STALE) for state in State if state is not State.UNJOINED),
+        (State.UNJOINED, Event.REBALANCE, State.UNJOINED),
+        (State.UNJOINED, Event.FAILED, State.UNJOINED),
+        (State.JOINING, Event.FAILED, State.STALE),
+        (State.SYNCING, Event.FAILED, State.STALE),
+        (State.STABLE, Event.FAILED, State.STABLE),  # the next coordinator takes the member over
+        (State.STALE, Event.FAILED, State.STALE),
+        (State.STALE, Event.NAMED, State.STALE),
+        (State.JOINING, Event.NAMED, State.JOINING),
+    ],
+)
+def test_a_member_stays_one_through_a_rebalance_and_a_lost_answer(state: State, event: Event, follows: State) -> None:
+    member = MemberState()
+    member.state, member.generation_id, member.member_id = state, 3, "m"
+    assert member.apply(event) is follows
+    assert (member.generation_id, member.member_id, member.breaks) == (3, "m", 0)
+
+
 @given(st.lists(st.sampled_from(list(Event))))
 def test_only_a_stable_member_need_not_join(events: list[Event]) -> None:
     member = MemberState()

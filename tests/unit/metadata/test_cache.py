@@ -99,6 +99,16 @@ def test_a_topic_that_is_gone_is_forgotten() -> None:
     assert (cache.topic_id(NAME), known(cache)) == (SECOND, (2, 0))
 
 
+def test_what_stands_behind_an_unknown_topic_counts() -> None:
+    cache = new_cache()
+    response = described(FIRST, (1, 4))
+    topic = wire.MetadataResponse.Topic
+    response.topics[:0] = [topic(name="gone", error_code=3), topic(name=None), topic(name="refused", error_code=29)]
+    cache.take_over_topics(response, None)
+    assert known(cache) == (1, 4)
+    assert cache.errors == {"refused": 29}
+
+
 def test_a_hint_counts_if_it_is_newer() -> None:
     cache = new_cache()
     cache.take_over_topics(described(FIRST, (1, 4), (1, 4)), [NAME])

@@ -370,3 +370,105 @@ def test_a_window_without_numbers_has_one_batch_on_the_wire() -> None:
     window.number(third)
     # in another epoch: brokers would take the first numbers of the former for those of the first batch, and store nothing
     assert (third.producer_id, third.epoch, third.sequence) == (7, 1, 0)
+
+
+# -- the first number, the first id, and counts of what is on the wire -----------------------------------------------------
+
+
+@pytest.fixture(params=[0, 7])
+def fresh(request: pytest.FixtureRequest) -> InFlightWindow:
+    """Return a window that has sent nothing; 0 is a producer id like others."""
+    window = InFlightWindow()
+    assert not window.has_numbered
+    window.adopt(request.param, 0)
+    return window
+
+
+def test_the_first_batch_keeps_its_number_when_it_is_sent_again(fresh: InFlightWindow) -> None:
+    first = sent(fresh, "first")
+    assert fresh.on_result(first, ResponseTimeoutError()) == [(first, Verdict.RETRY)]
+    assert (resent(fresh), first.sequence) == (first, 0)
+    fresh.on_result(first, None)
+    assert sent(fresh, "second").sequence == 10
+
+
+@pytest.mark.parametrize("in_short", [True, False])
+def test_the_first_acknowledged_batch_lets_several_go(fresh: InFlightWindow, in_short: bool) -> None:
+    first = sent(fresh, "first")
+    if in_short:
+        assert fresh.acknowledge(first)
+    else:
+        fresh.on_result(first, None)
+    batches = [sent(fresh, item) for item in "abc"]
+    assert fresh.acknowledge(batches[0])
+    assert fresh.on_wire == 2
+    assert fresh.acknowledge(batches[1])
+    assert fresh.acknowledge(batches[2])
+    assert (fresh.on_wire, fresh.recovering) == (0, False)
+
+
+def test_the_first_batch_under_any_id_gets_a_new_epoch_after_a_gap(fresh: InFlightWindow) -> None:
+    first = sent(fresh, "first")
+    fresh.on_result(first, error_for(45))
+    again = fresh.next_retry()
+    assert again is first
+    fresh.number(first)
+    assert (first.producer_id, first.epoch, first.sequence) == (fresh.producer_id, 1, 0)
+
+
+def test_a_batch_under_a_former_id_does_not_let_several_go_under_the_next(window: InFlightWindow) -> None:
+    a, b = sent(window, "a"), sent(window, "b")
+    window.on_result(a, error_for(47))
+    window.adopt(8, 0)
+    assert window.on_result(b, None) == [(b, Verdict.DELIVERED)]
+    assert resent(window) is a
+    assert (a.producer_id, a.sequence) == (8, 0)
+    assert not window.may_begin()
+    window.on_result(a, None)
+    assert window.may_begin()
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_numbers_are_taken_at_once_if_nothing_else_is_on_the_wire(window: InFlightWindow, others: int) -> None:
+    batches = [sent(window, item) for item in "ab"[: 1 + others]]
+    window.forgo()
+    assert [in_flight.numbered for in_flight in batches] == [bool(others)] * len(batches)
+
+
+def test_what_is_surely_not_written_needs_no_room_in_the_log(window: InFlightWindow) -> None:
+    refused, lost, third = (sent(window, item) for item in ("refused", "lost", "third"))
+    window.on_result(refused, error_for(19))
+    window.on_result(lost, SocketDisconnectedError())
+    assert window.on_result(third, None, 10) == [(lost, Verdict.DELIVERED), (third, Verdict.DELIVERED)]
+    assert resent(window) is refused
+
+
+@pytest.mark.parametrize("following", [(8, 0), (7, 1), (8, 1)])
+def test_the_oldest_batch_of_a_former_epoch_does_not_let_several_go(following: tuple[int, int]) -> None:
+    window = InFlightWindow()
+    window.adopt(7, 0)
+    former = sent(window, "former")
+    window.adopt(*following)
+    assert window.acknowledge(former)
+    sent(window, "next")
+    assert not window.may_begin()
+
+
+def test_numbers_are_resumed_by_one_batch_that_is_written_nowhere(window: InFlightWindow) -> None:
+    window.forgo()
+    first = window.begin("first", 10)
+    window.on_result(first, error_for(19))
+    window.batches.append(InFlightBatch("second", 10))
+    assert not window.resume(first)
+    window.batches.pop()
+    assert window.next_retry() is first
+    assert window.resume(first)
+    assert (window.plain, window.numbers) == (False, True)
+
+
+def test_a_part_is_not_on_the_wire_before_it_is_sent(window: InFlightWindow) -> None:
+    large = sent(window, "large")
+    window.on_result(large, error_for(10))
+    first, second = window.split(large, [("a", 4), ("b", 6)])
+    window.drop(second)
+    assert (window.on_wire, window.peek_retry()) == (0, first)

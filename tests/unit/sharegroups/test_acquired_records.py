@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_a_decision_may_change_until_it_is_sent() -> None:
     session_records.acknowledge(acquired, AcknowledgeType.ACCEPT)
     session_records.acknowledge(acquired, AcknowledgeType.REJECT)
     assert session_records.take_due()[KEY].batches == [(3, 3, 3)]
-    session_records.acknowledge(acquired, AcknowledgeType.REJECT)  # said again
+    assert session_records.acknowledge(acquired, AcknowledgeType.REJECT) is False  # said again
     with pytest.raises(InvalidRecordState, match="is being acknowledged"):
         session_records.acknowledge(acquired, AcknowledgeType.ACCEPT)
 
@@ -92,6 +93,7 @@ def test_a_record_may_be_accepted_while_its_renewal_is_on_its_way() -> None:
     sent = session_records.take_due()[KEY]
     assert session_records.on_response(sent, None, 0.0) == [acquired]
     assert acquired.state is State.DONE
+    assert session_records.acknowledge(acquired, AcknowledgeType.ACCEPT) is False
 
 
 def test_the_end_of_a_session_loses_all_and_tells_of_what_was_decided() -> None:
@@ -112,3 +114,63 @@ def test_refused_acknowledgements_lose_their_records() -> None:
     error = InvalidRecordState("late")
     assert session_records.on_response(session_records.take_due()[KEY], error, 0.0) == [acquired]
     assert (acquired.state, acquired.error) == (State.LOST, error)
+    assert session_records.count == 0
+
+
+def test_an_answer_about_renewals_counts_for_those_that_were_not_accepted_meanwhile() -> None:
+    session_records = AcquiredRecords()
+    accepted, renewed = delivered(session_records, 3, 4)
+    for acquired in (accepted, renewed):
+        assert session_records.acknowledge(acquired, AcknowledgeType.RENEW)
+    renewal = session_records.take_due()[KEY]
+    assert not session_records.renews
+    session_records.acknowledge(accepted, AcknowledgeType.ACCEPT)
+    assert session_records.on_response(renewal, None, 77.0) == [renewed]
+    assert (renewed.state, renewed.expires_at, accepted.expires_at) == (State.DELIVERED, 77.0, 30.0)
+    assert session_records.count == 2
+
+
+@pytest.mark.parametrize("kind", [AcknowledgeType.ACCEPT, AcknowledgeType.RENEW])
+@pytest.mark.parametrize("sent", [False, True])
+def test_the_end_of_a_session_tells_of_all_that_has_no_answer(kind: AcknowledgeType, sent: bool) -> None:
+    session_records = AcquiredRecords()
+    (acquired,) = delivered(session_records, 3)
+    session_records.acknowledge(acquired, kind)
+    if sent:
+        session_records.take_due()
+    assert session_records.lose_all(KafkaException("over")) == [acquired]
+    assert (session_records.count, session_records.due, list(session_records)) == (0, [], [])
+
+
+def test_a_lost_record_is_not_acknowledged() -> None:
+    session_records = AcquiredRecords()
+    lost, kept = delivered(session_records, 3, 4)
+    for acquired in (lost, kept):
+        session_records.acknowledge(acquired, AcknowledgeType.ACCEPT)
+    for _ in range(2):  # a second time, as when its session ends
+        session_records.lose(lost)
+        assert (lost.state, session_records.count) == (State.LOST, 1)
+    assert session_records.take_due()[KEY].batches == [(4, 4, 1)]
+    stranger = AcquiredRecord(OWNER, session_records, TopicPartition("u", 0), 5, 1, 30.0)
+    session_records.lose(stranger)
+    assert stranger.state is State.LOST
+
+
+def test_the_application_accepts_and_releases_by_the_record() -> None:
+    owner = mock.Mock()
+    session_records = AcquiredRecords()
+    acquired = AcquiredRecord(owner, session_records, KEY, 5, 7, 30.0)
+    assert acquired.session_records is session_records
+    acquired.acknowledge()
+    acquired.refuse(ValueError("not now"))
+    assert owner.mock_calls == [
+        mock.call.acknowledge(acquired, AcknowledgeType.ACCEPT),
+        mock.call.acknowledge(acquired, AcknowledgeType.RELEASE),
+    ]
+    assert (acquired.delivery_count, acquired.expires_at, acquired.error) == (7, 30.0, None)
+
+
+def test_an_outcome_names_its_error() -> None:
+    error = InvalidRecordState("late")
+    records = delivered(AcquiredRecords(), 4, 3)
+    assert outcomes(records, error) == [(KEY, (3, 4), error)]
