@@ -566,6 +566,7 @@ def explained_errors(story: Story) -> None:
     story.clock_ms += 90
     story.unknown(story.invoke("c", Call("close")), "TimeOut")
     story.unknown(story.invoke("c", Call("flush")), "Error")
+    story.unknown(story.invoke("c", Call("close")), "Error and TimeOut")
 
 
 def shared_in_advance(story: Story) -> None:

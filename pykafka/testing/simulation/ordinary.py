@@ -94,6 +94,8 @@ ORDINARY: tuple[Ordinary, ...] = (
         faults=UNREACHABLE,
         lasts_ms=LASTS_MS,
     ),
+    # An InitProducerId of its own that came late has raised the epoch: the log has the marker of it, and refuses the former.
+    Ordinary(("InvalidProducerEpoch",), ("send",), (*UNREACHABLE, "hold_markers"), LASTS_MS, processes=("t1",)),
     # Records that could not be delivered in time; in a transaction, those behind one that was given up are out of order.
     Ordinary(
         ("DeliveryUnknownError", "MessagesNotDelivered", "OutOfOrderSequenceNumber", "ProducerStoppedException"),
