@@ -7,6 +7,7 @@ from pykafka.testing.history import (
     Acquire,
     BufferedBytes,
     Call,
+    Change,
     Commit,
     CommitTransaction,
     Crash,
@@ -569,6 +570,35 @@ def explained_errors(story: Story) -> None:
     story.unknown(story.invoke("c", Call("close")), "Error and TimeOut")
 
 
+def deleted_on_purpose(story: Story) -> None:
+    """Whoever uses the topic meanwhile, or a little later, is refused."""
+    begun = story.invoke("a", Change("delete t", ()))
+    story.unknown(story.invoke("c", Call("poll")), "NoTopic")
+    story.ok(begun)
+    story.clock_ms += 90
+    story.unknown(story.invoke("c", Call("poll")), "NoTopic")
+
+
+def refused_for_its_lock(story: Story) -> None:
+    """Its lock is over, a fault may have ended it, or it has acknowledged it already."""
+
+    def refused(kind: str = "accept") -> None:
+        story.fail(story.invoke("s", Acknowledge(GROUP, (Place(TOPIC, 0, 1),), kind)), "InvalidRecordState")
+
+    story.acquire(1, lock_ms=1000)
+    story.clock_ms += 1000
+    refused()
+    story.acquire(1, lock_ms=1000)
+    story.acknowledge(1, kind="release", outcome="unknown")
+    refused()
+    story.acquire(1, lock_ms=None)
+    refused()
+    story.fault("stop", "1")
+    story.clock_ms += 1000
+    story.acquire(1, lock_ms=1000)
+    refused()
+
+
 def shared_in_advance(story: Story) -> None:
     """A record that was asked for in advance is handed out late: another member had it meanwhile, or has accepted it since."""
     story.acquire(1, 2)
@@ -733,6 +763,8 @@ LEGAL: list[tuple[str, Write]] = [
     ("", former_owner_that_does_not_know),
     ("", explained_errors),
     ("", shared_in_advance),
+    ("", deleted_on_purpose),
+    ("", refused_for_its_lock),
     ("accepted-twice", shared_and_ignored),
     ("accepted-twice", shared_in_sessions_that_end),
     ("", shared_and_given_again),

@@ -10,6 +10,7 @@ from pykafka.testing.history import (
     Assign,
     BufferedBytes,
     Call,
+    Change,
     Committed,
     Crash,
     DeadLetter,
@@ -486,6 +487,20 @@ def time_out_of_another_call(story: Story) -> None:
     story.unknown(story.invoke("c", Call("flush")), "TimeOut")
 
 
+def no_topic_without_its_deletion(story: Story) -> None:
+    """Faults and other changes do not explain it."""
+    story.fault("pause", "1", number=1)
+    story.ok(story.invoke("a", Change("create t", ())))
+    story.unknown(story.invoke("c", Call("poll")), "NoTopic")
+
+
+def refused_while_it_holds(story: Story) -> None:
+    story.acquire(1, lock_ms=1000)
+    story.clock_ms += 900
+    begun = story.invoke("s", Acknowledge(GROUP, (Place(TOPIC, 0, 1),)))
+    story.fail(begun, "InvalidRecordState")
+
+
 def dead_letter_stored_twice(story: Story) -> None:
     story.dead_letter(4)
     for _ in range(2):
@@ -664,6 +679,8 @@ PLANTED: list[tuple[str, Write]] = [
     ("unexplained-error", time_out_without_a_fault),
     ("unexplained-error", time_out_of_another_fault),
     ("unexplained-error", time_out_of_another_call),
+    ("unexplained-error", no_topic_without_its_deletion),
+    ("unexplained-error", refused_while_it_holds),
     ("unsettled", unsettled),
     ("inconsistent-offsets", acquired_of_another_value),
     ("never-sent", acquired_of_no_program),

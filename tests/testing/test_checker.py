@@ -18,6 +18,8 @@ from tests.testing.stories import TOPIC, Story
 ORDINARY = (
     Ordinary(("Error",)),
     Ordinary(("TimeOut",), ("send", "close"), ("pause", "fail RETRIABLE"), lasts_ms=100),
+    Ordinary(("NoTopic",), faults=("change delete",), lasts_ms=100),
+    Ordinary(("InvalidRecordState",), ("acknowledge",)),
 )
 
 

@@ -30,7 +30,7 @@ OWN: tuple[Ordinary, ...] = (
     Ordinary(("Crash",), ("poll", "acquire")),
     Ordinary(("TransactionAbortedError",), ("send",)),
     Ordinary(("ConsumerStoppedException",), ("poll",), processes=("g1",)),
-    # They handle records for longer than their locks last.
+    # They handle records for longer than their locks last; `check_holders` reports those that are refused before.
     Ordinary(("InvalidRecordState",), ("acknowledge",)),
     # The one of administration changes what is not there, and makes what is.
     Ordinary(("TopicAlreadyExists",), ("create",), processes=("a1",)),
@@ -40,10 +40,15 @@ OWN: tuple[Ordinary, ...] = (
     Ordinary(("TransactionalIdNotFound",), ("describe transactions",), processes=("a1",)),
     # Brokers of 2.8 and before do not have them.
     Ordinary(("UnsupportedVersion",), ("describe transactions", "list transactions"), processes=("a1",)),
-    # It deletes a topic, and makes it anew.
-    Ordinary(("UnknownTopicId", "UnknownTopicOrPartition", "InconsistentTopicId"), processes=("p5", "c5", "m5")),
-    Ordinary(("DeliveryUnknownError",), ("send",), processes=("p5",)),
-    Ordinary(("OffsetsNotCommitted",), ("commit",), processes=("m5",)),
+    # It deletes a topic, and makes it anew: what is sent to it, read of it or committed for it fails.
+    *(
+        Ordinary(errors, calls, ("change delete remade",), LASTS_MS + GIVEN_UP_MS, processes)
+        for errors, calls, processes in (
+            (("UnknownTopicId", "UnknownTopicOrPartition", "InconsistentTopicId"), (), ("p5", "c5", "m5")),
+            (("DeliveryUnknownError",), ("send",), ("p5",)),
+            (("OffsetsNotCommitted",), ("commit",), ("m5",)),
+        )
+    ),
     # They send records without a key to a compacted topic.
     Ordinary(("InvalidRecord",), ("send",), processes=("v1",)),
 )
