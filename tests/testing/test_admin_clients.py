@@ -45,7 +45,8 @@ class TestOwnClient:
     def test_a_leader_that_is_not_known_yet_is_awaited(self, cluster: FakeCluster, client: KafkaClient) -> None:
         """The topic counted as one that does not exist."""
         cluster.fail("Metadata", "LEADER_NOT_AVAILABLE", times=2)
-        assert client.admin.list_offsets({(TOPIC, 0): OffsetSpec.latest()})[TOPIC, 0].offset == 0
+        (latest,) = client.admin.list_offsets({(TOPIC, 0): OffsetSpec.latest()}).values()
+        assert latest.offset == 0
         cluster.fail("Metadata", "TOPIC_AUTHORIZATION_FAILED", times=2)
         with KafkaClient(hosts=cluster.hosts) as other, pytest.raises(TopicAuthorizationFailed):
             other.admin.list_offsets({(TOPIC, 0): OffsetSpec.latest()})

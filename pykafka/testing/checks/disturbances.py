@@ -23,7 +23,7 @@ class Disturbance:
 
 
 class Disturbances:
-    """The faults of a history, and its changes, which explain only what names them: as "change", and the words of the change."""
+    """The faults of a history, and its changes, which explain only what names them as a "change"."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         self._all: list[Disturbance] = []
