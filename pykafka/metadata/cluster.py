@@ -473,6 +473,7 @@ class BaseCluster(Reporting):
         :param timeout_ms: see `update`
         :raises UnknownTopicOrPartition: the cluster has no such partition
         :raises LeaderNotFoundError: it has no leader at present
+        :raises ProtocolClientError: the brokers' reason not to describe the topic
         """
         self.refresh_schedule.want([topic])
         if self._cache.leader(topic, partition) is None:
@@ -485,11 +486,10 @@ class BaseCluster(Reporting):
         if broker is not None:
             return broker
         if self._cache.leader_of(topic, partition) is None:
-            raise UnknownTopicOrPartition(
-                "the cluster has no such topic or partition; create it, or check the name",
-                topic=topic,
-                partition=partition,
-            )
+            if (refused := self.topic_error(topic)) is not None:
+                raise refused.with_context(partition=partition)
+            text = "the cluster has no such topic or partition; create it, or check the name"
+            raise UnknownTopicOrPartition(text, topic=topic, partition=partition)
         raise LeaderNotFoundError(
             "no broker leads this partition at present; check that its replicas are up",
             topic=topic,

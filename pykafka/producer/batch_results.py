@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from pykafka.exceptions import KafkaException, ProtocolClientError, RequestTimedOut
+from pykafka.exceptions import InvalidRecord, KafkaException, ProtocolClientError, RequestTimedOut
 from pykafka.producer.in_flight_window import Verdict
 
 if TYPE_CHECKING:
@@ -90,6 +90,9 @@ class BatchResults:
             with self._lock:
                 queue = self._owner.queue_of(batch)
                 window = queue.window
+                if batch.record_errors is not None and isinstance(error, InvalidRecord):
+                    # The topic takes no such record: so it has not taken it in a former try, of which nothing was heard.
+                    batch.in_flight.outcome_unknown = False
                 judged = (
                     window.on_result(batch.in_flight, error, _room(queue, batch))
                     if batch.in_flight in window.batches

@@ -13,6 +13,7 @@ cdef class InFlightBatch:
     cdef public bint bypassed
     cdef public bint broken
     cdef public bint halved
+    cdef public bint overtaken
     cdef public bint skipped
     cdef public bint reshaped
     cdef object __weakref__

@@ -10,7 +10,7 @@ one of the last batches again, and refuses any other with OUT_OF_ORDER_SEQUENCE_
   The epoch of a producer without transactions is its own to raise: InitProducerId ignores the one it is shown, and gives
   another id.
 - A broker that knows nothing of the producer takes any first number (from 2.5 on), so also one behind a batch that it has
-  refused: if the log has no room for that one, the later one proves nothing (`skipped`).
+  refused. It knows nothing after an unclean election, or if the producer has been silent for a day.
 
 Hence: batches are numbered when they are first sent, and keep their numbers. Until the first batch of an epoch is
 acknowledged, and whenever something has to be sent again, one batch is under way at a time, oldest first; else five. A
@@ -18,6 +18,11 @@ batch is `outcome_unknown` when it may have been written without a response that
 log, which knows nothing of the producer: what it takes proves nothing about batches that were refused because the topic was
 gone (`topic_missing`). What follows a batch that was given up
 gets new numbers in a new epoch, after all uncertain ones have been asked about by sending them under their old numbers.
+
+So an acknowledged batch does not prove that an uncertain one before it is written, unless the log has just as many records
+between the batches that were acknowledged. Else that one is asked about (`overtaken`). If the broker refuses it then, either it
+is written and no longer remembered, or the later batch was taken without it, and its outcome stays unknown. Only if the log has
+no room for it (`skipped`) is it certainly not written, and sent anew.
 """
 
 from __future__ import annotations
@@ -93,7 +98,9 @@ class InFlightBatch:
         self.broken = False
         # Part of a batch that may have been written whole, which the broker would not know by its parts.
         self.halved = False
-        # Uncertain, and the log has no room for it before a later one: it took that without regard to numbers.
+        # Uncertain, and a later one was acknowledged before it was asked about.
+        self.overtaken = False
+        # The same, and the log has no room for it before the later one: it took that without regard to numbers.
         self.skipped = False
         #: Refused for its form alone, and not written: it is sent again in another one.
         self.reshaped = False
@@ -239,7 +246,7 @@ class InFlightWindow:
             in_flight.producer_id = in_flight.epoch = in_flight.sequence = -1
             in_flight.outcome_unknown = in_flight.topic_missing = in_flight.bypassed = in_flight.broken = (
                 in_flight.halved
-            ) = in_flight.skipped = False
+            ) = in_flight.overtaken = in_flight.skipped = False
         if self.producer_id < 0:
             return
         if self.epoch >= EPOCH_MAX:
@@ -252,9 +259,8 @@ class InFlightWindow:
         self._hole = self._acknowledged = False
         for in_flight in self.batches:
             in_flight.producer_id = in_flight.epoch = in_flight.sequence = -1
-            in_flight.topic_missing = in_flight.bypassed = in_flight.broken = in_flight.halved = in_flight.skipped = (
-                False
-            )
+            in_flight.topic_missing = in_flight.bypassed = in_flight.broken = in_flight.halved = False
+            in_flight.overtaken = in_flight.skipped = False
 
     def _spend(self) -> None:
         self.spent_id = self.producer_id
@@ -288,48 +294,41 @@ class InFlightWindow:
         """
         self._finish(in_flight)
         if error is None or isinstance(error, DuplicateSequenceNumber):
-            if room is not None and self.batches[0] is not in_flight:
-                self._skip(in_flight, room)
-            return self._delivered(in_flight)
+            return self._delivered(in_flight, room)
         verdict = self._judge(in_flight, error)
         left = self.drop(in_flight) if verdict is Verdict.FAILED else [in_flight]
         return [(other, verdict) for other in left]
 
-    def _skip(self, in_flight: InFlightBatch, room: int) -> None:
-        """Note what a batch that was acknowledged cannot prove to be written, as there is no room for it in the log.
-
-        A broker that has lost what it knew of the producer (by an unclean election, or after a day), or does not look at
-        numbers, takes a batch behind one that it has refused. Those are asked about by sending them under their old numbers.
-        """
-        before = []
-        for other in self.batches:
-            if other is in_flight:
-                break
-            if other.outcome_unknown and other.numbered and other.epoch == in_flight.epoch:
-                before.append(other)
-        if sum(other.count for other in before) > room:
-            for other in before:
-                other.skipped = True
-
-    def _delivered(self, in_flight: InFlightBatch) -> list[tuple[InFlightBatch, Verdict]]:
-        # Brokers take no number before those below it: what was uncertain is written too.
-        found = []
-        for other in list(self.batches) if self.batches[0] is not in_flight else ():
-            if other is in_flight:
-                break
-            if in_flight.numbered and other.topic_missing:  # this log is new: that goes behind, under other numbers
-                other.outcome_unknown, other.broken = False, True
-            elif other.skipped:
-                continue
-            elif in_flight.numbered and other.outcome_unknown and other.numbered and other.epoch == in_flight.epoch:
-                self._finish(other)  # it may be on its way again
-                self.batches.remove(other)
-                found.append((other, Verdict.DELIVERED))
+    def _delivered(self, in_flight: InFlightBatch, room: int | None) -> list[tuple[InFlightBatch, Verdict]]:
+        found = self._before(in_flight, room) if self.batches[0] is not in_flight else []
         self.batches.remove(in_flight)
         if in_flight.numbered and (in_flight.producer_id, in_flight.epoch) == (self.producer_id, self.epoch):
             self._acknowledged = True
         found.append((in_flight, Verdict.DELIVERED))
         return found
+
+    def _before(self, in_flight: InFlightBatch, room: int | None) -> list[tuple[InFlightBatch, Verdict]]:
+        """Judge those before a batch that was acknowledged: return what is written, and note what has to be asked about."""
+        uncertain: list[InFlightBatch] = []
+        for other in self.batches:
+            if other is in_flight:
+                break
+            if not (in_flight.numbered and other.numbered) or other.overtaken:  # by one before this
+                continue
+            if other.topic_missing:  # this log is new: that goes behind, under other numbers
+                other.outcome_unknown, other.broken = False, True
+            elif other.outcome_unknown and (other.producer_id, other.epoch) == (in_flight.producer_id, in_flight.epoch):
+                uncertain.append(other)
+        if room == sum(other.count for other in uncertain):
+            for other in uncertain:
+                self._finish(other)  # it may be on its way again
+                self.batches.remove(other)
+            return [(other, Verdict.DELIVERED) for other in uncertain]
+        for other in uncertain:
+            other.overtaken = True
+            other.skipped = room is not None and other.count > room
+            other.bypassed &= other.skipped
+        return []
 
     def _judge(self, in_flight: InFlightBatch, error: KafkaException) -> Verdict:
         if in_flight.reshaped:
@@ -365,7 +364,7 @@ class InFlightWindow:
         if forgotten:
             for other in self.batches:
                 other.outcome_unknown = other.topic_missing = other.bypassed = other.halved = False
-        if in_flight.halved:
+        if in_flight.halved or (in_flight.outcome_unknown and in_flight.overtaken and not in_flight.skipped):
             in_flight.outcome_unknown = True
             return Verdict.FAILED
         if in_flight.outcome_unknown:
@@ -414,7 +413,7 @@ class InFlightWindow:
                 in_flight.broken,
             )
             part.halved = in_flight.outcome_unknown or in_flight.halved
-            part.skipped = in_flight.skipped
+            part.overtaken, part.skipped = in_flight.overtaken, in_flight.skipped
             if in_flight.numbered:
                 sequence = (sequence + count) & SEQUENCE_MAX
             self.batches.insert(at + len(found), part)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from pykafka.exceptions import (
     KafkaException,
     MessageSizeTooLarge,
     NotEnoughReplicas,
+    NotLeaderForPartition,
     OutOfOrderSequenceNumber,
     RequestTimedOut,
     SocketDisconnectedError,
@@ -30,6 +33,8 @@ class Partition:
     remembered: int
     log: list[int] = field(default_factory=list)
     last: dict[int, tuple[int, deque[tuple[int, int]]]] = field(default_factory=dict)
+    #: The same as it was at each end of the log: an unclean election goes back to one of them.
+    former: list[dict[int, tuple[int, tuple[tuple[int, int], ...]]]] = field(default_factory=lambda: [{}])
 
     def append(self, producer_id: int, epoch: int, sequence: int, batch: Batch) -> KafkaException | None:
         known = self.last.get(producer_id)
@@ -46,7 +51,23 @@ class Partition:
             return OutOfOrderSequenceNumber()
         known[1].append((sequence, end))
         self.log.extend(batch)
+        self.note()
         return None
+
+    def note(self) -> None:
+        """Note what the leader remembers at this end of the log."""
+        state = {key: (epoch, tuple(batches)) for key, (epoch, batches) in self.last.items()}
+        self.former += [state] * (len(self.log) + 1 - len(self.former))
+
+    def elect(self, lost: int) -> None:
+        """Lose so many messages at the end, as in an unclean election; batches are lost whole."""
+        end = max(0, len(self.log) - lost)
+        while 0 < end < len(self.log) and self.former[end] is self.former[end + 1]:
+            end -= 1
+        del self.log[end:], self.former[end + 1 :]
+        self.last = {
+            key: (epoch, deque(batches, self.remembered)) for key, (epoch, batches) in self.former[end].items()
+        }
 
     def restart(self) -> None:
         """Keep of each producer what a snapshot has: its last batch."""
@@ -58,7 +79,10 @@ class Partition:
 class Client:
     """Sends batches of consecutive numbers through a window; what happens to them is drawn."""
 
-    def __init__(self, remembered: int, numbered: bool = True) -> None:
+    def __init__(self, remembered: int, others: bool = False) -> None:
+        #: Whether others write as well, so that offsets prove nothing.
+        self.others = others
+        self.next_offset = -1
         self.partition = Partition(remembered)
         self.window: InFlightWindow = InFlightWindow()
         self.wire: deque[tuple[InFlightBatch, tuple[int, int, int, Batch]]] = deque()
@@ -67,6 +91,8 @@ class Client:
         self.acknowledged: list[int] = []
         self.unknown: list[int] = []
         self.failed: list[int] = []
+        #: Acknowledged, and not in the log at that moment.
+        self.false: list[int] = []
 
     def send(self, size: int) -> None:
         """Send what may go: something again, or a new batch."""
@@ -100,6 +126,8 @@ class Client:
             return NotEnoughReplicas()
         if refusal == "large" and len(request[3]) > 1:
             return MessageSizeTooLarge()
+        if refusal == "moved":
+            return NotLeaderForPartition()
         error = self.partition.append(*request)
         if error is None and refusal == "late":
             return RequestTimedOut()
@@ -113,13 +141,29 @@ class Client:
         for in_flight, _ in wire:
             self.settle(in_flight, SocketDisconnectedError("cut"))
 
+    def elect(self, lost: int) -> None:
+        """Make an unclean leader, which lacks so many messages; it may get what was sent before it was elected."""
+        self.partition.elect(lost)
+
+    def room(self, in_flight: InFlightBatch) -> int | None:
+        """Return how many messages are between a batch that is written and those acknowledged before."""
+        if self.others or self.next_offset < 0:
+            return None
+        return self.partition.log.index(in_flight.batch[0]) - self.next_offset
+
+    def acknowledge(self, batch: Batch) -> None:
+        self.acknowledged += batch
+        self.false += set(batch) - set(self.partition.log)
+        if batch[0] in self.partition.log:
+            self.next_offset = max(self.next_offset, self.partition.log.index(batch[0]) + len(batch))
+
     def settle(self, in_flight: InFlightBatch, error: KafkaException | None) -> None:
         if error is None and self.window.acknowledge(in_flight):
-            self.acknowledged += in_flight.batch
+            self.acknowledge(in_flight.batch)
             return
-        for other, verdict in self.window.on_result(in_flight, error):
+        for other, verdict in self.window.on_result(in_flight, error, self.room(in_flight) if error is None else None):
             if verdict is Verdict.DELIVERED:
-                self.acknowledged += other.batch
+                self.acknowledge(other.batch)
             elif verdict is Verdict.FAILED:
                 (self.unknown if other.outcome_unknown else self.failed).extend(other.batch)
             elif verdict is Verdict.SPLIT:
@@ -174,3 +218,42 @@ def test_nothing_is_lost_doubled_or_reordered(remembered: int, steps: list[tuple
     assert sorted(client.acknowledged + client.unknown + client.failed) == list(range(client.made)), "not accounted for"
     assert set(client.acknowledged) <= set(log), "acknowledged and lost"
     assert set(log) <= set(client.acknowledged) | set(client.unknown), "written, and said to have failed"
+
+
+def disturb(client: Client, chance: Random) -> None:
+    """Take a step that a log which forgets makes dangerous."""
+    step = chance.choices(("send", "serve", "cut", "elect", "restart", "give up", "forget"), (30, 30, 2, 2, 1, 1, 4))[0]
+    if step == "send":
+        client.send(chance.randint(1, 4))
+    elif step == "serve":
+        client.serve(chance.choice(("", "", "", "moved", "moved", "late", "replicas", "large")))
+    elif step == "cut":
+        client.cut(chance.randint(0, IN_FLIGHT))
+    elif step == "elect":
+        client.elect(chance.randint(0, 12))
+    elif step == "restart":
+        client.partition.restart()
+    elif step == "give up":
+        client.give_up()
+    elif client.others or not client.window.batches:  # with nothing under way, as after a day
+        client.partition.last.clear()
+
+
+@pytest.mark.parametrize("others", [False, True])
+@pytest.mark.parametrize("remembered", [1, 5])
+def test_a_log_that_forgets_makes_no_false_acknowledgement(remembered: int, others: bool) -> None:
+    """Each acknowledged message is in the log at that moment, whatever brokers lose or forget, and whatever others write."""
+    for seed in range(1000):
+        chance, client = Random(seed), Client(remembered, others)
+        for _ in range(60):
+            disturb(client, chance)
+        for _ in range(500):
+            if not client.wire and not client.window.batches:
+                break
+            if client.window.recovering:
+                client.send(1)
+            client.serve("")
+        assert not client.window.batches, seed
+        assert not client.false, f"acknowledged, and not in the log: seed {seed}"
+        accounted_for = client.acknowledged + client.unknown + client.failed
+        assert sorted(accounted_for) == list(range(client.made)), seed

@@ -15,7 +15,13 @@ from confluent_kafka.cimpl import NewTopic as TheirTopic
 
 from pykafka import KafkaClient
 from pykafka.admin import ConfigResource, NewTopic, OffsetSpec, TransactionState, UpgradeType
-from pykafka.exceptions import InvalidConfig, InvalidReplicationFactor, TopicAlreadyExists, UnknownTopicOrPartition
+from pykafka.exceptions import (
+    InvalidConfig,
+    InvalidReplicationFactor,
+    TopicAlreadyExists,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
 from pykafka.testing import FakeCluster
 
 TOPIC = "orders"
@@ -36,6 +42,15 @@ def client(cluster: FakeCluster) -> Iterator[KafkaClient]:
 
 
 class TestOwnClient:
+    def test_a_leader_that_is_not_known_yet_is_awaited(self, cluster: FakeCluster, client: KafkaClient) -> None:
+        """The topic counted as one that does not exist."""
+        cluster.fail("Metadata", "LEADER_NOT_AVAILABLE", times=2)
+        (latest,) = client.admin.list_offsets({(TOPIC, 0): OffsetSpec.latest()}).values()
+        assert latest.offset == 0
+        cluster.fail("Metadata", "TOPIC_AUTHORIZATION_FAILED", times=2)
+        with KafkaClient(hosts=cluster.hosts) as other, pytest.raises(TopicAuthorizationFailed):
+            other.admin.list_offsets({(TOPIC, 0): OffsetSpec.latest()})
+
     def test_topics(self, client: KafkaClient) -> None:
         admin = client.admin
         created = admin.create_topics(NewTopic("new", 2, 3, configs={"retention.ms": "7"}))["new"]

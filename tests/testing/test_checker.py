@@ -17,6 +17,8 @@ from tests.testing.stories import TOPIC, Story, Write
 ORDINARY = (
     Ordinary(("Error",)),
     Ordinary(("TimeOut",), ("send", "close"), ("pause", "fail RETRIABLE"), lasts_ms=100),
+    Ordinary(("NoTopic",), faults=("change delete",), lasts_ms=100),
+    Ordinary(("InvalidRecordState",), ("acknowledge",)),
 )
 
 

@@ -1,11 +1,11 @@
-"""`Disturbances`: when which faults were active, as the notes of a history say it."""
+"""`Disturbances`: when which faults were active, as the notes of a history say it, and when what was changed on purpose."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from pykafka.testing.history import Fault, Operation
+from pykafka.testing.history import Change, Fault, Operation, Outcome
 
 
 @dataclass(slots=True)
@@ -23,13 +23,16 @@ class Disturbance:
 
 
 class Disturbances:
-    """The faults of a history."""
+    """The faults of a history, and its changes, which explain only what names them as a "change"."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         self._all: list[Disturbance] = []
+        self._changes: dict[int, Disturbance] = {}
         active: dict[int, Disturbance] = {}
         for operation in operations:
             action = operation.action
+            if isinstance(action, Change):
+                self._note_change(operation, action)
             if not isinstance(action, Fault):
                 continue
             if not action.ends:
@@ -45,6 +48,13 @@ class Disturbances:
                 if number in active:
                     active.pop(number).ends_ms = operation.time_ms
 
+    def _note_change(self, operation: Operation, change: Change) -> None:
+        if operation.outcome is Outcome.INVOKE:
+            words = frozenset(("change", *change.what.split()))
+            self._changes[operation.number] = Disturbance(words, operation.time_ms, None)
+        elif operation.call in self._changes:
+            self._changes[operation.call].ends_ms = operation.time_ms
+
     def any_between(self, low_ms: int, high_ms: int, causes: Collection[str] = (), lasts_ms: int = 0) -> bool:
         """Return whether a fault was active at some moment of a span.
 
@@ -52,7 +62,7 @@ class Disturbances:
         :param lasts_ms: how long a fault has effects after its end (ms)
         """
         wanted = [frozenset(cause.split()) for cause in causes]
-        for one in self._all:
+        for one in (*self._all, *self._changes.values()) if wanted else self._all:
             is_there = one.begins_ms <= high_ms and (one.ends_ms is None or one.ends_ms + lasts_ms >= low_ms)
             if is_there and (not wanted or any(words <= one.words for words in wanted)):
                 return True

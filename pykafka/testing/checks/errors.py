@@ -57,7 +57,7 @@ def check_errors(facts: Facts, ordinary: Sequence[Ordinary]) -> Iterator[Anomaly
         begun, what = facts.begun[operation.call], what_of(operation)
         for error in operation.error.split(AND):
             known = by_error.get(error, ())
-            if not any(_explains(one, what, begun, operation, disturbances) for one in known):
+            if not any(_explains(one, error, begun, operation, disturbances) for one in known):
                 why = "at this time" if known else "at any time"
                 sentence = f"{what} of {operation.process} failed with {error}, which nothing explains {why}"
                 yield found(Kind.UNEXPLAINED_ERROR, sentence, begun, operation)
@@ -69,7 +69,7 @@ def what_of(operation: Operation) -> str:
     return action.what if isinstance(action, Call | Change | Observe) else action.name
 
 
-def _explains(one: Ordinary, what: str, begun: Operation, ended: Operation, disturbances: Disturbances) -> bool:
-    if not one.concerns(ended.error, what, ended.process):
+def _explains(one: Ordinary, error: str, begun: Operation, ended: Operation, disturbances: Disturbances) -> bool:
+    if not one.concerns(error, what_of(begun), ended.process):
         return False
     return not one.faults or disturbances.any_between(begun.time_ms, ended.time_ms, one.faults, one.lasts_ms)

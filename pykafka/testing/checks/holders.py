@@ -16,6 +16,8 @@ from pykafka.testing.history import Acknowledge, Acquire, Call, Crash, OpenConsu
 #: Kinds of acknowledgements after which no member gets the record again.
 FINAL = {"accept": "accepted", "reject": "rejected"}
 #: Brokers take no notice of acknowledgements before the start of a group, behind which all is dealt with.
+#: The error of an acknowledgement by a member that does not hold the record, and for how long a fault may be its cause (ms).
+_NOT_HELD, _LASTS_MS = "InvalidRecordState", 5_000
 _IGNORED = "the lock of one of them had ended, and the broker took no notice of a record that was dealt with"
 
 
@@ -42,12 +44,15 @@ class _Hold:
             return self.asked_ms > other.given.time_ms
         return self.begun.number > other.given.number
 
-    def lasts(self, until_ms: int, disturbances: Disturbances) -> bool:
-        """Return whether its lock certainly has not ended by a time; a fault may have ended it with its session."""
+    def lasts(self, until_ms: int, disturbances: Disturbances, effects_ms: int = 0) -> bool:
+        """Return whether its lock certainly has not ended by a time; a fault may have ended it with its session.
+
+        :param effects_ms: how long a fault may have effects after its end (ms)
+        """
         since_ms = self.begun.time_ms if self.asked_ms is None else self.asked_ms
         if self.lock_ms is None or since_ms + self.lock_ms <= until_ms:
             return False
-        return not disturbances.any_between(since_ms, until_ms)
+        return not disturbances.any_between(since_ms, until_ms, lasts_ms=effects_ms)
 
 
 class _Final(NamedTuple):
@@ -72,6 +77,8 @@ class _Record:
 def check_holders(facts: Facts) -> Iterator[Anomaly]:
     """Return records of share groups that members without them have acknowledged, or that were given out after their end.
 
+    And acknowledgements that were refused though the member held the record.
+
     The lock of a member has ended if another one was given the record later. While that one has it, no acknowledgement of the
     former holder may succeed. Afterwards it may: brokers take no notice of what is before the start of the group. Calls that
     overlap may have come in either order, and one of unknown outcome proves nothing.
@@ -90,6 +97,8 @@ def check_holders(facts: Facts) -> Iterator[Anomaly]:
                 holders.begin(operation, action)
             elif operation.outcome is Outcome.OK:
                 yield from holders.acknowledge(operation, action)
+            elif operation.error == _NOT_HELD:
+                yield from holders.refuse(operation, action)
 
 
 class _Holders:
@@ -101,6 +110,8 @@ class _Holders:
         self._records: dict[tuple[str, Place], _Record] = defaultdict(_Record)
         #: The holds of members when they began to acknowledge a record.
         self._acknowledging: dict[tuple[int, Place], _Hold | None] = {}
+        #: Those that are not the first of their hold: another one may have ended it.
+        self._repeated: set[tuple[int, Place]] = set()
 
     def forget(self, process: str) -> None:
         """Note that a process begins anew: what it had is not its own any more."""
@@ -132,6 +143,8 @@ class _Holders:
         for place in action.places:
             hold = self._records[action.group, place].holds.get(operation.process)
             self._acknowledging[operation.number, place] = hold
+            if hold is not None and hold.is_settling:
+                self._repeated.add((operation.number, place))
             if hold is not None and action.kind != "renew":
                 hold.is_settling = True
 
@@ -154,6 +167,16 @@ class _Holders:
                 final = _Final(operation, hold)
                 yield from (self._twice(other, final, place) for other in record.finals)
                 record.finals.append(final)
+
+    def refuse(self, operation: Operation, action: Acknowledge) -> Iterator[Anomaly]:
+        """Take an acknowledgement that was refused as the member does not hold the record."""
+        for place in action.places:
+            hold = self._acknowledging.pop((operation.call, place), None)
+            if hold is None or (operation.call, place) in self._repeated:
+                continue
+            if hold.lasts(operation.time_ms, self._disturbances, _LASTS_MS):
+                who = f"{operation.process} was refused its acknowledgement of the record of {named(place)}"
+                yield found(Kind.UNEXPLAINED_ERROR, f"{who}, though it still held it", hold.given, operation)
 
     def _taken(self, record: _Record, hold: _Hold, operation: Operation) -> Operation | None:
         """Return the operation by which another member has got a record since, if it certainly has it at this time."""

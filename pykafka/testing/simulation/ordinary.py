@@ -16,6 +16,15 @@ from pykafka.testing.simulation import zookeeping
 UNREACHABLE = ("stop", "pause", "hang_up", "cut", "hold", "latency", "network", "cut_all", "throttle", "late")
 #: Faults by which a request reaches its broker, and is not done there.
 REFUSED = ("isolate", "set_leader", "move_leader", "move_coordinator", "unclean", "forget", "early_batches", "fail")
+#: Faults by which a request about a transaction may come late: behind later ones of the same producer, or of the next one.
+OVERTAKEN = (
+    *(
+        f"{fault} {api}"
+        for fault in ("hold", "late", "cut", "throttle")
+        for api in ("InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn")
+    ),
+    *("stop", "pause", "hang_up", "latency", "network", "cut_all", "hold_markers"),
+)
 #: Faults by which ZooKeeper does not answer, or its sessions end.
 ZOOKEEPER = tuple(sorted(zookeeping.FAULTS))
 #: How long a fault may make calls fail after its end (ms): a batch waits behind others, and keeps the last error; a client
@@ -30,7 +39,7 @@ OWN: tuple[Ordinary, ...] = (
     Ordinary(("Crash",), ("poll", "acquire")),
     Ordinary(("TransactionAbortedError",), ("send",)),
     Ordinary(("ConsumerStoppedException",), ("poll",), processes=("g1",)),
-    # They handle records for longer than their locks last.
+    # They handle records for longer than their locks last; `check_holders` reports those that are refused before.
     Ordinary(("InvalidRecordState",), ("acknowledge",)),
     # The one of administration changes what is not there, and makes what is.
     Ordinary(("TopicAlreadyExists",), ("create",), processes=("a1",)),
@@ -40,10 +49,15 @@ OWN: tuple[Ordinary, ...] = (
     Ordinary(("TransactionalIdNotFound",), ("describe transactions",), processes=("a1",)),
     # Brokers of 2.8 and before do not have them.
     Ordinary(("UnsupportedVersion",), ("describe transactions", "list transactions"), processes=("a1",)),
-    # It deletes a topic, and makes it anew.
-    Ordinary(("UnknownTopicId", "UnknownTopicOrPartition", "InconsistentTopicId"), processes=("p5", "c5", "m5")),
-    Ordinary(("DeliveryUnknownError",), ("send",), processes=("p5",)),
-    Ordinary(("OffsetsNotCommitted",), ("commit",), processes=("m5",)),
+    # It deletes a topic, and makes it anew: what is sent to it, read of it or committed for it fails.
+    *(
+        Ordinary(errors, calls, ("change delete remade",), LASTS_MS + GIVEN_UP_MS, processes)
+        for errors, calls, processes in (
+            (("UnknownTopicId", "UnknownTopicOrPartition", "InconsistentTopicId"), (), ("p5", "c5", "m5")),
+            (("DeliveryUnknownError",), ("send",), ("p5",)),
+            (("OffsetsNotCommitted",), ("commit",), ("m5",)),
+        )
+    ),
     # They send records without a key to a compacted topic.
     Ordinary(("InvalidRecord",), ("send",), processes=("v1",)),
 )
@@ -94,6 +108,8 @@ ORDINARY: tuple[Ordinary, ...] = (
         faults=UNREACHABLE,
         lasts_ms=LASTS_MS,
     ),
+    # An InitProducerId of its own that came late has raised the epoch: the log has the marker of it, and refuses the former.
+    Ordinary(("InvalidProducerEpoch",), ("send",), OVERTAKEN, LASTS_MS, processes=("t1",)),
     # Records that could not be delivered in time; in a transaction, those behind one that was given up are out of order.
     Ordinary(
         ("DeliveryUnknownError", "MessagesNotDelivered", "OutOfOrderSequenceNumber", "ProducerStoppedException"),
@@ -101,8 +117,10 @@ ORDINARY: tuple[Ordinary, ...] = (
         (*UNREACHABLE, *REFUSED),
         LASTS_MS,
     ),
+    Ordinary(("ConcurrentTransactions",), faults=(*UNREACHABLE, *REFUSED, "hold_markers"), lasts_ms=LASTS_MS),
+    # A transaction waits for its messages, and fails if one of them is given up.
     Ordinary(
-        ("ConcurrentTransactions", "TransactionAbortableError", "TransactionUnfinishedError"),
+        ("TransactionAbortableError", "TransactionUnfinishedError"),
         faults=(*UNREACHABLE, *REFUSED, "hold_markers"),
         lasts_ms=LASTS_MS + GIVEN_UP_MS,
     ),
@@ -137,7 +155,7 @@ ORDINARY: tuple[Ordinary, ...] = (
     Ordinary(
         ("ProducerFencedError",),
         ("abort-transaction", "close producer", "exactly_once", "send_offsets"),
-        (*UNREACHABLE, "hold_markers"),
+        OVERTAKEN,
         LASTS_MS,
     ),
 )

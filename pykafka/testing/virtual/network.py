@@ -143,7 +143,7 @@ class Network:
             link.cut()
 
     def heal(self) -> None:
-        """End all faults, also those that present connections have yet to meet; lost bytes stay lost."""
+        """End all faults, also those that present connections have yet to meet; those that are half-open are reset."""
         self.faults = NetworkFaults(self.faults.latency_ms)
         self.unreachable.clear()
         for link in self._connections.links.values():

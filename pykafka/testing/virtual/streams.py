@@ -121,12 +121,14 @@ class Link:
             end.look_again()
 
     def heal(self) -> None:
-        """End its faults, also those that it has yet to meet; lost bytes stay lost."""
+        """End its faults, also those that it has yet to meet; if one end has lost the other, it is reset."""
         now = self._connections.scheduler.clock_us
         if self.cut_at > now:
             self.cut_at = NEVER
         if self.lost_from > now:
             self.lost_from = NEVER
+        else:  # bytes may be missing: the ends cannot go on
+            self.cut()
         self.jitter_us = self.split = 0.0
 
     def on_closed(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pykafka import Delivery, KafkaClient
+from pykafka.admin import NewTopic
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     DeliveryUnknownError,
@@ -35,6 +36,20 @@ def test_what_may_have_been_written_is_told_by_name(greenlets: bool) -> None:
                 with pytest.raises(InvalidRecord):
                     producer.produce(b"refused")
                 assert producer.produce(b"fine again").offset >= 0
+
+
+def test_what_a_topic_refuses_was_not_stored_by_an_earlier_try(greenlets: bool) -> None:
+    """A good record beside a refused one was of unknown outcome if the leader had moved before."""
+    with EmbeddedCluster(brokers=1) as cluster, KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets) as client:
+        client.admin.create_topics([NewTopic("t", 1, configs={"cleanup.policy": "compact"})])
+        with client.producer(linger_ms=200, retry_backoff_ms=10) as producer:
+            cluster.inject_errors("Produce", "NOT_LEADER_OR_FOLLOWER")
+            for delivery in (producer.produce("t", b"good", key=b"k"), producer.produce("t", b"without a key")):
+                with pytest.raises(InvalidRecord):
+                    delivery.get(10)
+            cluster.inject_errors("Produce", "NOT_LEADER_OR_FOLLOWER", "INVALID_RECORD")  # which names no record
+            with pytest.raises(DeliveryUnknownError):
+                producer.produce("t", b"good", key=b"k").get(10)
 
 
 @pytest.mark.parametrize("sync", [True, False])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka.testing.history import BufferedBytes, Call, Crash, DeadLetter, Fault, Left, Place, Poll, Send
+from pykafka.testing.history import BufferedBytes, Call, Change, Crash, DeadLetter, Fault, Left, Place, Poll, Send
 from tests.testing.stories import GROUP, P0, TOPIC, Story, Write
 
 # Anomalies
@@ -35,6 +35,13 @@ def time_out_of_another_fault(story: Story) -> None:
 def time_out_of_another_call(story: Story) -> None:
     story.fault("pause", "1", number=1)
     story.unknown(story.invoke("c", Call("flush")), "TimeOut")
+
+
+def no_topic_without_its_deletion(story: Story) -> None:
+    """Faults and other changes do not explain it."""
+    story.fault("pause", "1", number=1)
+    story.ok(story.invoke("a", Change("create t", ())))
+    story.unknown(story.invoke("c", Call("poll")), "NoTopic")
 
 
 def dead_letter_stored_twice(story: Story) -> None:
@@ -80,6 +87,16 @@ def explained_errors(story: Story) -> None:
     story.clock_ms += 90
     story.unknown(story.invoke("c", Call("close")), "TimeOut")
     story.unknown(story.invoke("c", Call("flush")), "Error")
+    story.unknown(story.invoke("c", Call("close")), "Error and TimeOut")
+
+
+def deleted_on_purpose(story: Story) -> None:
+    """Whoever uses the topic meanwhile, or a little later, is refused."""
+    begun = story.invoke("a", Change("delete t", ()))
+    story.unknown(story.invoke("c", Call("poll")), "NoTopic")
+    story.ok(begun)
+    story.clock_ms += 90
+    story.unknown(story.invoke("c", Call("poll")), "NoTopic")
 
 
 def given_up_by_two_owners(story: Story) -> None:
@@ -118,6 +135,7 @@ PLANTED: list[tuple[str, Write]] = [
     ("unexplained-error", time_out_without_a_fault),
     ("unexplained-error", time_out_of_another_fault),
     ("unexplained-error", time_out_of_another_call),
+    ("unexplained-error", no_topic_without_its_deletion),
     ("late-end", late_end),
     ("no-end", no_end),
     ("leftover", leftover),
@@ -126,6 +144,7 @@ PLANTED: list[tuple[str, Write]] = [
 LEGAL: list[tuple[str, Write]] = [
     ("", dead_letters),
     ("", explained_errors),
+    ("", deleted_on_purpose),
     ("", given_up_by_two_owners),
     ("dead-letter-twice", dead_letter_sent_again),
     ("", in_time),

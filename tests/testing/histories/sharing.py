@@ -82,6 +82,13 @@ def unsettled(story: Story) -> None:
     story.note("s", Settled((TOPIC,), GROUP, (Place(TOPIC, 0, 2),)))
 
 
+def refused_while_it_holds(story: Story) -> None:
+    story.acquire(1, lock_ms=1000)
+    story.clock_ms += 900
+    begun = story.invoke("s", Acknowledge(GROUP, (Place(TOPIC, 0, 1),)))
+    story.fail(begun, "InvalidRecordState")
+
+
 def acquired_of_another_value(story: Story) -> None:
     story.sends(1, 2)
     story.ok(story.invoke("s", Acquire(GROUP)), Acquire(GROUP, (Place(TOPIC, 0, 0),), (2,)))
@@ -116,6 +123,26 @@ def shared_in_advance(story: Story) -> None:
     story.acknowledge(1)
     story.acknowledge(2)
     story.acquire(2, who="u", before_ms=50)
+
+
+def refused_for_its_lock(story: Story) -> None:
+    """Its lock is over, a fault may have ended it, or it has acknowledged it already."""
+
+    def refused(kind: str = "accept") -> None:
+        story.fail(story.invoke("s", Acknowledge(GROUP, (Place(TOPIC, 0, 1),), kind)), "InvalidRecordState")
+
+    story.acquire(1, lock_ms=1000)
+    story.clock_ms += 1000
+    refused()
+    story.acquire(1, lock_ms=1000)
+    story.acknowledge(1, kind="release", outcome="unknown")
+    refused()
+    story.acquire(1, lock_ms=None)
+    refused()
+    story.fault("stop", "1")
+    story.clock_ms += 1000
+    story.acquire(1, lock_ms=1000)
+    refused()
 
 
 def shared_and_ignored(story: Story) -> None:
@@ -205,6 +232,7 @@ PLANTED: list[tuple[str, Write]] = [
     ("accepted-after-loss", accepted_within_the_lock_of_another),
     ("acquired-after-accept", acquired_after_accept),
     ("acquired-after-accept", acquired_after_reject),
+    ("unexplained-error", refused_while_it_holds),
     ("unsettled", unsettled),
     ("inconsistent-offsets", acquired_of_another_value),
     ("never-sent", acquired_of_no_program),
@@ -213,6 +241,7 @@ PLANTED: list[tuple[str, Write]] = [
 LEGAL: list[tuple[str, Write]] = [
     ("", shared),
     ("", shared_in_advance),
+    ("", refused_for_its_lock),
     ("accepted-twice", shared_and_ignored),
     ("accepted-twice", shared_in_sessions_that_end),
     ("", shared_and_given_again),

@@ -120,6 +120,21 @@ def test_what_is_healed_works(scheduler: Scheduler, network: Network, virtual: V
     scheduler.run(program)
 
 
+def test_what_was_half_open_is_reset(scheduler: Scheduler, network: Network, virtual: VirtualHandler) -> None:
+    """Bytes may be missing, so its ends cannot go on."""
+    network.faults = NetworkFaults(half_open=1.0, within_ms=1_000)
+
+    def program() -> None:
+        with _pair(virtual) as (client, server):
+            virtual.sleep(1)
+            network.heal()
+            for stream in (client, server):
+                with pytest.raises(ConnectionResetError):
+                    stream.recv_into(bytearray(1), 10)
+
+    scheduler.run(program)
+
+
 @pytest.mark.parametrize("by", ["chance", "firewall"])
 def test_a_connect_that_hangs(scheduler: Scheduler, network: Network, virtual: VirtualHandler, by: str) -> None:
     asked: list[int] = []
