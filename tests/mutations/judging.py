@@ -44,15 +44,12 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "groups/test_cooperative.py",
         "groups/test_assignment_follower.py",
     ),
-    "groups/heartbeat_sender": ("groups/test_consumer_group_heartbeats.py", "groups/test_heartbeat_thread.py"),
     "consumer/fetch_request": ("consumer/test_fetch_session.py", "consumer/test_fetch_requests.py"),
     "consumer/buffers": ("consumer/test_buffers.py", "consumer/test_lag.py", "consumer/test_recovery.py"),
     "consumer/leader_epochs": ("consumer/test_leader_epochs.py", "consumer/test_preferred_replica.py"),
     "sharegroups/acquired_records": ("sharegroups/test_acquired_records.py", "sharegroups"),
     "metadata/cache": ("metadata/test_cache.py", "metadata/test_leader_hints.py", "metadata/test_wrong_brokers.py"),
-    "network/in_flight": ("network/test_in_flight.py", "network/test_requests.py"),
-    "network/patience": ("network/test_short_deadlines.py",),
-    "parallel/tasks": ("parallel",),
+    "network/patience": ("network/test_patience.py",),
 }
 #: How long the tests of a mutant may take: so many times as long as without it, and some seconds more.
 _PATIENCE, _MORE_S = 10, 3.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -313,11 +314,11 @@ def test_a_copy_goes_on_at_the_position_with_nothing_buffered(handler: Handler) 
     one.put(0, 5)
     one.buffers.begin_call()
     one.take(3)
-    owned.leader_epochs = LeaderEpochs([Start(0, 1)])
+    owned.leader_epochs, owned.topic_id = LeaderEpochs([Start(0, 1)]), UUID(int=1)
     copy = owned.copy_into(other)
     assert (copy.position, copy.last_offset_consumed, copy.messages, copy.key) == (3, 2, 0, owned.key)
     assert (copy.max_messages, copy.max_bytes, copy.buffers) == (2000, 1024, other)
-    assert (copy.leader_epochs is owned.leader_epochs, copy.paused) == (True, False)
+    assert (copy.leader_epochs is owned.leader_epochs, copy.paused, copy.topic_id) == (True, False, UUID(int=1))
     assert (other.processed(copy), other.next_fetch(copy, 0)) == (0, (copy.epoch, 3))
     other.begin_call()
     assert other.processed(copy) == 3
@@ -358,6 +359,31 @@ def test_a_returned_loan_says_whether_it_counted(handler: Handler) -> None:
     assert (owned.position, owned.last_offset_consumed, buffers.processed(owned)) == (4, 3, 0)
     assert buffers.return_borrowed(borrow, 3) is False
     assert not buffers.has_any()
+
+
+def test_a_loan_of_which_one_message_was_read(handler: Handler) -> None:
+    one = Round(handler)
+    one.put(0, 3)
+    borrow = one.buffers.borrow(10, 100)
+    assert borrow is not None
+    assert borrow.readers[0].next()
+    assert one.buffers.return_borrowed(borrow, 0)
+    assert (one.owned[0].position, one.owned[0].last_offset_consumed) == (1, 0)
+    assert one.take(5) == [(0, 1), (0, 2)]
+
+
+def test_what_is_paused_leaves_its_room_to_others_until_it_goes_on(handler: Handler) -> None:
+    one = Round(handler, 2)
+    one.put(0, 3)
+    first = one.buffers.nbytes
+    one.put(1, 4)
+    both = one.buffers.nbytes
+    one.buffers.pause(one.owned[0])
+    assert one.buffers.nbytes == both - first
+    one.buffers.resume(one.owned[0])
+    assert one.buffers.nbytes == both
+    assert len(one.take(10)) == 7
+    assert one.buffers.nbytes == 0
 
 
 class Listener(ClientListener):

@@ -65,13 +65,20 @@ def test_brokers_that_do_not_share_sessions_are_asked_without() -> None:
     assert session.next({"a": 1}, by_id=True) == Request(Step(0, -1), {"a": 1}, {}, full=True)
 
 
+def test_a_broker_that_ends_the_session_by_its_answer_is_asked_anew() -> None:
+    session = opened({"a": 1})
+    session.next({"a": 1}, by_id=True)
+    session.answered(0)
+    assert session.next({"a": 1}, by_id=True) == Request(Step(0, 0), {"a": 1}, {}, full=True)
+
+
 def test_an_answer_gives_a_session_all_its_tries_again() -> None:
     session = Session()
     for _ in range(2):
         for number in range(1, REFUSED_AT_MOST):
             session.next({"a": 1}, by_id=True)
             assert session.refused(), number
-        session.next({"a": 1}, by_id=True)
+        assert session.next({"a": 1}, by_id=True).step == Step(0, 0)
         session.answered(7)
     assert session.next({"a": 1}, by_id=True).step == Step(7, 1)
 

@@ -1,4 +1,4 @@
-"""What becomes of a batch by its answer: delivered, failed, split, given up, or sent again; and at which offset it is."""
+"""The fate of a batch by its answer: delivered, failed, split, given up, or sent again; and its offset."""
 
 from __future__ import annotations
 

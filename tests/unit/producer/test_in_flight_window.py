@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka.exceptions import KafkaException, ResponseTimeoutError, SocketDisconnectedError, error_for
+from pykafka.exceptions import (
+    KafkaException,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    TopicRecreatedError,
+    error_for,
+)
 from pykafka.producer.in_flight_window import EPOCH_MAX, IN_FLIGHT, SEQUENCE_MAX, InFlightBatch, InFlightWindow, Verdict
 
 
@@ -514,13 +520,17 @@ def test_what_is_surely_not_written_needs_no_room_in_the_log(window: InFlightWin
     assert resent(window) is refused
 
 
+@pytest.mark.parametrize("in_short", [True, False])
 @pytest.mark.parametrize("following", [(8, 0), (7, 1), (8, 1)])
-def test_the_oldest_batch_of_a_former_epoch_does_not_let_several_go(following: tuple[int, int]) -> None:
+def test_the_oldest_batch_of_a_former_epoch_does_not_let_several_go(following: tuple[int, int], in_short: bool) -> None:
     window = InFlightWindow()
     window.adopt(7, 0)
     former = sent(window, "former")
     window.adopt(*following)
-    assert window.acknowledge(former)
+    if in_short:
+        assert window.acknowledge(former)
+    else:
+        window.on_result(former, None)
     sent(window, "next")
     assert not window.may_begin()
 
@@ -543,3 +553,105 @@ def test_a_part_is_not_on_the_wire_before_it_is_sent(window: InFlightWindow) -> 
     first, second = window.split(large, [("a", 4), ("b", 6)])
     window.drop(second)
     assert (window.on_wire, window.peek_retry()) == (0, first)
+
+
+# -- what may be written --------------------------------------------------------------------------------------------------
+
+
+def lost(window: InFlightWindow, item: str, count: int = 10) -> InFlightBatch:
+    """Return a batch whose answer was lost."""
+    in_flight = sent(window, item, count)
+    window.on_result(in_flight, ResponseTimeoutError())
+    assert in_flight.outcome_unknown
+    return in_flight
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict", "outcome_unknown"),
+    [(19, Verdict.RETRY, True), (89, Verdict.RETRY, True), (29, Verdict.FAILED, True), (59, Verdict.RETRY, False)],
+)
+def test_what_may_be_written_stays_so_until_a_broker_has_forgotten_the_producer(
+    window: InFlightWindow, code: int, verdict: Verdict, outcome_unknown: bool
+) -> None:
+    in_flight = lost(window, "a")
+    assert resent(window) is in_flight
+    assert window.on_result(in_flight, error_for(code)) == [(in_flight, verdict)]
+    assert in_flight.outcome_unknown is outcome_unknown
+    if code == 59:
+        assert resent(window) is in_flight
+        assert (in_flight.epoch, in_flight.sequence) == (1, 0)
+
+
+def test_what_may_be_written_in_a_topic_goes_with_the_topic(window: InFlightWindow) -> None:
+    in_flight = lost(window, "a")
+    assert resent(window) is in_flight
+    assert window.on_result(in_flight, TopicRecreatedError("t")) == [(in_flight, Verdict.FAILED)]
+    assert (in_flight.outcome_unknown, in_flight.topic_missing, in_flight.bypassed) == (False, False, False)
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(1, Verdict.FAILED), (2, Verdict.SPLIT)])
+def test_one_message_is_not_split(window: InFlightWindow, count: int, verdict: Verdict) -> None:
+    in_flight = sent(window, "a", count)
+    assert window.on_result(in_flight, error_for(10)) == [(in_flight, verdict)]
+
+
+def test_behind_one_without_room_another_is_proven(window: InFlightWindow) -> None:
+    first, second, third, fourth = (sent(window, item) for item in "abcd")
+    window.on_result(first, ResponseTimeoutError())
+    window.on_result(second, None, 0)
+    window.on_result(third, ResponseTimeoutError())
+    assert first.skipped
+    assert window.on_result(fourth, None) == [(third, Verdict.DELIVERED), (fourth, Verdict.DELIVERED)]
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_those_that_only_one_answer_could_prove_leave_with_it(window: InFlightWindow, again: bool) -> None:
+    first, second, third = (sent(window, item) for item in "abc")
+    for in_flight in (first, second, third):
+        window.on_result(in_flight, ResponseTimeoutError())
+    assert resent(window) is first
+    window.on_result(first, error_for(45))
+    assert first.bypassed
+    assert resent(window) is second
+    if again:  # the first one is on its way as well
+        first.on_wire = True
+        window.on_wire += 1
+    assert window.drop(second) == [first, second]
+    assert (list(window.batches), window.on_wire) == ([third], 0)
+    assert (third.broken, window.may_begin()) == (True, False)
+
+
+def test_one_that_is_surely_not_written_leaves_alone(window: InFlightWindow) -> None:
+    first, second, third = (sent(window, item) for item in "abc")
+    window.on_result(first, ResponseTimeoutError())
+    first.bypassed = True
+    assert window.drop(second) == [second]
+    assert list(window.batches) == [first, third]
+    assert [in_flight.broken for in_flight in (first, third)] == [False, True]
+    assert window.on_wire == 1
+
+
+@pytest.mark.parametrize("unclear", [False, True])
+def test_parts_inherit_what_is_known_of_the_whole(window: InFlightWindow, unclear: bool) -> None:
+    large = lost(window, "large", 9) if unclear else sent(window, "large", 9)
+    if unclear:
+        assert resent(window) is large
+        large.skipped = True
+    parts = window.split(large, [("a", 2), ("b", 3), ("c", 4)])
+    assert list(window.batches) == parts
+    assert [(part.batch, part.count, part.sequence) for part in parts] == [("a", 2, 10), ("b", 3, 12), ("c", 4, 15)]
+    assert [(part.halved, part.skipped, part.outcome_unknown) for part in parts] == [(unclear,) * 3] * 3
+    assert window.on_wire == 0
+    parts[0].outcome_unknown = False
+    assert [part.halved for part in window.split(parts[0], [("d", 1), ("e", 1)])] == [unclear, unclear]
+
+
+def test_a_part_of_what_may_be_written_whole_is_not_sent_under_new_numbers(window: InFlightWindow) -> None:
+    large = lost(window, "large")
+    assert resent(window) is large
+    assert window.on_result(large, error_for(10)) == [(large, Verdict.SPLIT)]
+    first, _ = window.split(large, [("a", 4), ("b", 6)])
+    first.outcome_unknown = False
+    assert resent(window) is first
+    assert window.on_result(first, error_for(45)) == [(first, Verdict.FAILED)]
+    assert first.outcome_unknown

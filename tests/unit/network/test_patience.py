@@ -1,0 +1,56 @@
+"""`Patience`: a worker does what a call with little time could not wait for, one at a time."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import pytest
+
+from pykafka.exceptions import SocketDisconnectedError
+from pykafka.handlers import Handler
+from pykafka.network.patience import PATIENT_MS, Patience
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "takes"), [(None, False), (0, True), (PATIENT_MS - 1, True), (PATIENT_MS, False)]
+)
+def test_it_takes_over_what_a_call_has_less_time_for_than_a_worker(
+    handler: Handler, timeout_ms: int | None, takes: bool
+) -> None:
+    assert Patience(handler, "Test").takes_over(timeout_ms) is takes
+
+
+def test_one_worker_at_a_time_does_it(handler: Handler) -> None:
+    patience, gate, done = Patience(handler, "Test"), handler.Event(), list[int]()
+
+    def do(number: int) -> None:
+        assert gate.wait(10)
+        done.append(number)
+
+    assert patience.wait(0)
+    for number in (1, 2):
+        gate.clear()
+        assert patience.takes_over(1)
+        patience.begin(do, number)
+        assert [patience.is_over, patience.takes_over(1), patience.wait(0.01)] == [False, False, False]
+        gate.set()
+        assert patience.wait(10)
+        assert [patience.is_over, patience.takes_over(1)] == [True, True]
+    assert done == [1, 2]
+
+
+def test_its_worker_has_a_name() -> None:
+    spawner = mock.Mock()
+    Patience(spawner, "Test").begin(print)
+    assert spawner.spawn.call_args.kwargs == {"name": "pykafka.Patience.Test"}
+
+
+def test_an_error_is_left_to_the_next_call(handler: Handler) -> None:
+    patience = Patience(handler, "Test")
+
+    def fail() -> None:
+        raise SocketDisconnectedError("cut")
+
+    patience.begin(fail)
+    assert patience.wait(10)
+    assert patience.takes_over(1)
