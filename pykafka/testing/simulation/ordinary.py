@@ -41,7 +41,11 @@ OWN: tuple[Ordinary, ...] = (
     # Brokers of 2.8 and before do not have them.
     Ordinary(("UnsupportedVersion",), ("describe transactions", "list transactions"), processes=("a1",)),
     # It deletes a topic, and makes it anew.
-    Ordinary(("UnknownTopicId", "UnknownTopicOrPartition", "InconsistentTopicId"), processes=("p5", "c5", "m5")),
+    Ordinary(
+        ("UnknownTopicId", "UnknownTopicOrPartition", "InconsistentTopicId"),
+        ("send", "poll", "assign", "committed"),
+        processes=("p5", "c5", "m5"),
+    ),
     Ordinary(("DeliveryUnknownError",), ("send",), processes=("p5",)),
     Ordinary(("OffsetsNotCommitted",), ("commit",), processes=("m5",)),
     # They send records without a key to a compacted topic.
