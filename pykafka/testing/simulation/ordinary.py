@@ -133,7 +133,7 @@ ORDINARY: tuple[Ordinary, ...] = (
     Ordinary(
         ("DeadLetterError", "RecordNotHandledError"),
         ("dead-letter", "wait", "stop run"),
-        (*UNREACHABLE, *REFUSED, "limit"),
+        (*UNREACHABLE, *REFUSED, "limit tasks.dlq"),
         LASTS_MS,
     ),
     # An InitProducerId whose answer came late has raised the epoch. In version 2, Kafka's own coordinator refuses an abort so
