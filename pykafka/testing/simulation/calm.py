@@ -17,8 +17,8 @@ class CalmError(AssertionError):
 _NEVER = frozenset({"InvalidTxnState", "TransactionFatalError", "TransactionStateError"})
 #: A share group's locks are with a partition's leader: they end if it stops, and acknowledgements of them fail.
 _OF_A_LEADER = "acknowledge"
-#: Programs of the topic that is deleted and made anew: if a client's question makes it, it has one replica.
-_UNSPARED = frozenset({"p5", "c5", "m5"})
+#: Who writes to the topic that is deleted and made anew: if a client's question makes it, it has one replica.
+_UNSPARED = frozenset({"p5"})
 
 
 def failures(history: Iterable[Operation], calm_ms: int, grace_ms: int) -> list[tuple[str, BaseException]]:

@@ -33,6 +33,9 @@ LASTS_MS = 5_000
 #: How long a message may be on its way, and its transaction fail at its commit (ms): `World.delivery_ms`, two socket time-outs.
 GIVEN_UP_MS = 14_000
 
+#: What is answered about a topic that is not there, or is another one of the same name.
+UNKNOWN_TOPICS = ("UnknownTopicId", "UnknownTopicOrPartition", "InconsistentTopicId")
+
 #: What programs do themselves, at any time.
 OWN: tuple[Ordinary, ...] = (
     # They die, abort transactions, and close a consumer that polls.
@@ -53,7 +56,7 @@ OWN: tuple[Ordinary, ...] = (
     *(
         Ordinary(errors, calls, ("change delete remade",), LASTS_MS + GIVEN_UP_MS, processes)
         for errors, calls, processes in (
-            (("UnknownTopicId", "UnknownTopicOrPartition", "InconsistentTopicId"), (), ("p5", "c5", "m5")),
+            (UNKNOWN_TOPICS, ("send", "poll", "assign", "committed"), ("p5", "c5", "m5")),
             (("DeliveryUnknownError",), ("send",), ("p5",)),
             (("OffsetsNotCommitted",), ("commit",), ("m5",)),
         )
@@ -147,7 +150,7 @@ ORDINARY: tuple[Ordinary, ...] = (
     Ordinary(
         ("DeadLetterError", "RecordNotHandledError"),
         ("dead-letter", "wait", "stop run"),
-        (*UNREACHABLE, *REFUSED, "limit"),
+        (*UNREACHABLE, *REFUSED, "limit tasks.dlq"),
         LASTS_MS,
     ),
     # An InitProducerId whose answer came late has raised the epoch. In version 2, Kafka's own coordinator refuses an abort so

@@ -67,7 +67,7 @@ def forgotten_commit(story: Story) -> None:
 
 
 def lost_commit_after_a_part(story: Story) -> None:
-    """What the first one may have committed, the second has certainly replaced."""
+    """The second one has certainly replaced what the first may have committed."""
     story.sends(1, 2)
     story.poll((0, 1))
     begun = story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 1),)))

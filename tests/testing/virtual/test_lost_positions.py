@@ -25,13 +25,13 @@ def _stop(cluster: FakeCluster) -> Callable[[], object]:
 
 
 def _pause(cluster: FakeCluster) -> Callable[[], object]:
-    """Let the leader answer nothing."""
+    """Pause the leader, which answers nothing."""
     cluster.pause(1)
     return lambda: cluster.resume(1)
 
 
 def _lose_lookups(cluster: FakeCluster) -> Callable[[], object]:
-    """Let the leader answer fetches, and no question for offsets."""
+    """Cut the connections of all look-ups of offsets; fetches are answered."""
     cluster.cut("ListOffsets", "before", times=1_000)
     return cluster.clear_faults
 
