@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pykafka.exceptions import RequestTimedOut, ResponseTimeoutError
 from pykafka.metadata.lifecycle import Tether
@@ -14,14 +14,21 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Worker
     from pykafka.handlers.base import EventType
-    from pykafka.producer.accumulator import PartitionQueue
+    from pykafka.producer.accumulator import Owner, PartitionQueue
     from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.core import ProducerCore
     from pykafka.producer.leader_requests import LeaderRequests
-    from pykafka.producer.routing import Routing
 
 #: Maximum sleep (s): the producer may be gone, or its senders done.
 POLL_INTERVAL_S = 5.0
+
+
+class Queues(Protocol):
+    """The queues of one run of a producer; `pykafka.producer.routing.Routing` documents each member."""
+
+    queues: dict[tuple[str, int], PartitionQueue]
+    owned_brokers: dict[int, Owner]
+    ended: bool
 
 
 class DeliveryDeadlines:
@@ -38,7 +45,7 @@ class DeliveryDeadlines:
     :param routing: of the run of the producer
     """
 
-    def __init__(self, core: ProducerCore, routing: Routing) -> None:
+    def __init__(self, core: ProducerCore, routing: Queues) -> None:
         self._core = core
         self._routing = routing
         self._timeout_s = core.options.delivery_timeout_s

@@ -65,7 +65,10 @@ def test_polls_shorter_than_the_way_to_the_brokers_read(
     """A poll that waits for nothing leaves a look-up 1 ms: what it began has to be there for a later one."""
 
     def program() -> int:
-        with FakeCluster(3, {TOPIC: 4}, handler=virtual) as cluster, KafkaClient(cluster.hosts, handler=virtual) as client:
+        with (
+            FakeCluster(3, {TOPIC: 4}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
             producer = client.producer()
             for partition in range(4):
                 producer.produce(TOPIC, b"x", partition=partition)
