@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import (
@@ -16,6 +17,7 @@ from pykafka.exceptions import (
 )
 from pykafka.metadata.internal_topics import OFFSETS, TRANSACTIONS, is_unavailable
 from pykafka.metadata.partition import TopicMetadata
+from pykafka.metadata.stale_brokers import LEADERLESS_ANSWERS
 from pykafka.network.patience import Patience
 from pykafka.protocol import wire
 
@@ -58,7 +60,13 @@ class Unsettled(Protocol):
     @property
     def allow_auto_create_topics(self) -> bool: ...
     def call(
-        self, request: Any, *, timeout_ms: int | None = None, within_ms: int | None = None, ceiling: int | None = None
+        self,
+        request: Any,
+        *,
+        timeout_ms: int | None = None,
+        within_ms: int | None = None,
+        ceiling: int | None = None,
+        telling: Callable[[Any], bool] | None = None,
     ) -> Any: ...
     def update(self, topics: Iterable[str | bytes] | None = None, timeout_ms: int | None = None) -> None: ...
     def get_group_coordinator(self, consumer_group: str, timeout_ms: int | None = None, /) -> Node: ...
@@ -85,10 +93,12 @@ def wait_for_topic(cluster: Unsettled, name: str, timeout_ms: int | None = None)
     failures = 0
     while True:
         left_ms = None if timeout_ms is None else max(1, round((deadline - now()) * 1000))
-        response = cluster.call(metadata_request([name], create), within_ms=left_ms)
+        # those that are connected may all be cut off from the controller, so that they never hear of the topic
+        telling = partial(_describes, name) if (failures + 1) % LEADERLESS_ANSWERS == 0 else None
+        response = cluster.call(metadata_request([name], create), within_ms=left_ms, telling=telling)
         topic = next((topic for topic in response.topics if topic.name == name), None)
         code = topic.error_code if topic is not None else UnknownTopicOrPartition.ERROR_CODE
-        if topic is not None and code == 0 and all(part.leader_id >= 0 for part in topic.partitions):
+        if _describes(name, response):
             cluster.update([name], None if timeout_ms is None else max(LEAST_MS, round((deadline - now()) * 1000)))
             metadata = cluster.topic_metadata(name)
             if metadata is not None:
@@ -105,6 +115,14 @@ def wait_for_topic(cluster: Unsettled, name: str, timeout_ms: int | None = None)
             )
         failures += 1
         cluster.handler.sleep(cluster.retry_backoff.seconds(failures))
+
+
+def _describes(name: str, response: wire.MetadataResponse) -> bool:
+    """Return whether an answer describes a topic, with a leader of each partition."""
+    return any(
+        topic.name == name and not topic.error_code and all(part.leader_id >= 0 for part in topic.partitions)
+        for topic in response.topics
+    )
 
 
 def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, key_type: int = 0) -> Node:

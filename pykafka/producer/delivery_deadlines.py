@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pykafka.exceptions import RequestTimedOut, ResponseTimeoutError
 from pykafka.metadata.lifecycle import Tether
@@ -14,14 +14,23 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Worker
     from pykafka.handlers.base import EventType
-    from pykafka.producer.accumulator import PartitionQueue
+    from pykafka.producer.accumulator import Owner, PartitionQueue
     from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.core import ProducerCore
     from pykafka.producer.leader_requests import LeaderRequests
-    from pykafka.producer.routing import Routing
 
+#: How long after its time a batch is failed (s): senders do that at once, and an answer may be on its way.
+GRACE_S = 0.1
 #: Maximum sleep (s): the producer may be gone, or its senders done.
 POLL_INTERVAL_S = 5.0
+
+
+class Queues(Protocol):
+    """The queues of one run of a producer; `pykafka.producer.routing.Routing` documents each member."""
+
+    queues: dict[tuple[str, int], PartitionQueue]
+    owned_brokers: dict[int, Owner]
+    ended: bool
 
 
 class DeliveryDeadlines:
@@ -38,17 +47,18 @@ class DeliveryDeadlines:
     :param routing: of the run of the producer
     """
 
-    def __init__(self, core: ProducerCore, routing: Routing) -> None:
+    def __init__(self, core: ProducerCore, routing: Queues) -> None:
         self._core = core
         self._routing = routing
-        self._timeout_s = core.options.delivery_timeout_s
+        self._timeout_s = core.options.delivery_timeout_s + GRACE_S
         self._wake = core.handler.Event()
         self._running = False
         self._worker: Worker | None = None
 
     def start(self) -> None:
         """Start the worker, if it is not running; it ends when nothing is queued, and no sender works."""
-        if self._running or self._routing.ended or not self._claim():
+        # without any time each batch is tried once, with all the time of its request
+        if self._running or not self._core.options.delivery_timeout_ms or self._routing.ended or not self._claim():
             return
         try:
             tether = Tether(self._wake)

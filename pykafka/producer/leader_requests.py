@@ -265,15 +265,20 @@ class LeaderRequests:
         return True
 
     def _unfinished(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
-        """Return the batches that are still to be sent: `stop()`, or the end of their time, may have failed the others."""
+        """Return the batches that are still to be sent: `stop()`, or the end of their time, may have failed the others.
+
+        One that was sent before is not sent again at the end of its time: its last error says more than an answer to come.
+        """
         for batch in batches:
-            if batch.done:
+            if batch.done or batch.failures:
                 break
         else:
             return batches
         for batch in batches:
             if batch.done:
                 self.results.give_up(batch, batch.error or ProducerStoppedException("the producer was stopped"), True)
+            elif batch.failures:
+                self.results.check_age(batch)
         return [batch for batch in batches if not batch.done]
 
     def _allowed(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:

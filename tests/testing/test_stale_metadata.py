@@ -11,6 +11,7 @@ from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.handlers import Handler
 from pykafka.metadata.brokers import QUICK_CONNECT_MS
+from pykafka.metadata.elections import metadata_request
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 
@@ -157,3 +158,25 @@ def test_a_healthy_cluster_costs_no_connection(seed: int) -> None:
             return connected(client) == before
 
     assert _virtually(seed, program)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_wait_for_a_topic_asks_the_others(release: str) -> None:
+    """It asked the connected broker for ever, which saw no leader of the topic when it was cut off."""
+
+    def program(handler: Handler) -> float:
+        with (
+            _cluster(handler, release) as cluster,
+            KafkaClient(_seeds(cluster), handler=handler, socket_timeout_ms=2_000) as client,
+        ):
+            client.cluster.call(metadata_request([TOPIC]))
+            cluster.set_leader(TOPIC, 0, None)
+            for broker in cluster.broker_ids:
+                if broker != CURRENT:
+                    cluster.isolate(broker)
+            cluster.set_leader(TOPIC, 0, CURRENT)
+            began = handler.now()
+            assert client.cluster.wait_for_topic(TOPIC, int(PATIENCE_S * 1000)).partitions
+            return handler.now() - began
+
+    assert _virtually(1, program) < BOUND_S

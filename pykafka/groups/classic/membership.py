@@ -495,7 +495,9 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
 
     def group_protocols(self) -> Sequence[tuple[str, bytes]]:
         """Return the name of each assignor, the best first, with the metadata that names this member's topics."""
-        self._joined_for = self.topics
+        topics, leaves = self.topics, self._subscription is None  # in this order: `leave` may come between
+        if not leaves:  # else a worker joins for the last commit, until which this member needs what it owns
+            self._joined_for = topics
         change = self._change
         change.needs_rejoin = False
         owned = change.assignment if change.cooperative else ()

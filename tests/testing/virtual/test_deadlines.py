@@ -18,6 +18,10 @@ from pykafka.exceptions import (
     MessagesNotDelivered,
     ResponseTimeoutError,
 )
+from pykafka.groups.listener import RebalanceListener
+from pykafka.handlers import Handler
+from pykafka.protocol import wire
+from pykafka.protocol.consumer_protocol import ConsumerProtocolSubscription
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, NetworkFaults, Scheduler, VirtualHandler
 
@@ -297,6 +301,49 @@ def test_an_old_batch_cuts_no_connection_of_others(
     assert given_up is (DeliveryUnknownError if idempotent else ResponseTimeoutError)
     assert offset == 1
     assert values == [b"0", b"old", b"next"]
+
+
+class SlowListener(RebalanceListener):
+    """Takes a second to prepare for the loss of partitions."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    def on_revoked(self, partitions: list[TopicPartition]) -> None:
+        self._handler.sleep(1.0)
+
+
+def test_a_member_that_leaves_joins_with_its_topics(scheduler: Scheduler, virtual: VirtualHandler) -> None:
+    """Its last join named no topics, if the group rebalanced again: others got its partitions before its last commit."""
+    joins: list[list[str]] = []
+
+    def note(call: Any) -> None:
+        if isinstance(call.request, wire.JoinGroupRequest):
+            metadata = ConsumerProtocolSubscription.from_bytestring(bytes(call.request.protocols[0].metadata))
+            joins.append([str(name) for name in metadata.topic_names])
+
+    def program() -> None:
+        with (
+            FakeCluster(1, {"orders": 4}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            consumer: Any = client.consumer(
+                group="readers",
+                protocol="classic",
+                assignor="cooperative-sticky",
+                listener=SlowListener(virtual),
+            )
+            consumer.subscribe("orders")
+            while not consumer.assignment():
+                consumer.poll(1, 0.5)
+            cluster.on_request(note)
+            cluster.fail("SyncGroup", "REBALANCE_IN_PROGRESS", latency_ms=500)
+            consumer.enforce_rebalance("a test")
+            consumer.poll(1, 0.2)
+            consumer.close()
+
+    scheduler.run(program)
+    assert joins == [["orders"], ["orders"]]
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
