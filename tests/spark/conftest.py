@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.brokers import KafkaCluster
 from tests.support.spark.classes import quick_starts
 from tests.support.spark.connector import has_connector
+from tests.support.spark.daemon import write_python
 from tests.support.spark.topics import Topics
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,8 +41,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Yield a local session whose Python workers are of this Python and see this checkout."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    python = tmp_path_factory.mktemp("python") / "python"
+    write_python(python)
+    os.environ["PYSPARK_PYTHON"] = str(python)
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("pykafka-tests")
