@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     python = tmp_path_factory.mktemp("python") / "python"
     write_python(python)
-    os.environ["PYSPARK_PYTHON"] = str(python)
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("pykafka-tests")
@@ -57,8 +57,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.log.level", "ERROR")
     )
     # One start alone is not worth an archive.
-    with quick_starts(make=False):
+    with quick_starts(make=False), pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PYSPARK_PYTHON", str(python))
         session: SparkSession = builder.getOrCreate()
+    # Programs that tests start have PySpark's own daemon.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     yield session
     session.stop()
 
