@@ -35,8 +35,12 @@ def write_python(path: Path) -> None:
     :param path: of the program
     """
     python = shlex.quote(sys.executable)
-    ours = f"PYTHONPATH={shlex.quote(os.environ['PYTHONPATH'])} exec {python} -m {__name__}"
-    path.write_text(f'#!/bin/sh\n[ "$2" = pyspark.daemon ] && shift 2 && {ours} "$@"\nexec {python} "$@"\n')
+    words = [
+        f"#!/bin/sh\nexport PYTHONPATH={shlex.quote(os.environ['PYTHONPATH'])}",
+        f'[ "$2" = pyspark.daemon ] && shift 2 && exec {python} -m {__name__} "$@"',
+        f'exec {python} "$@"\n',
+    ]
+    path.write_text("\n".join(words))
     path.chmod(0o755)
 
 
