@@ -292,6 +292,9 @@ SAME = [
     # requests without their records, versions, sequence numbers
     *(f"tests/unit/protocol/test_{name}.py" for name in ("limits", "messages", "schema", "versions")),
     "tests/unit/producer/test_in_flight_window.py",
+    # ten thousand leaders and partitions: their number matters, and other tests take the same steps for few
+    "tests/unit/producer/test_many_leaders.py",
+    "tests/unit/consumer/test_many_partitions.py",
     *(f"tests/property/test_{name}.py" for name in ("avro_exactness", "compression", "idempotence", "schema")),
     # packaging, documents, imports as text; programs, each of which is a process of its own
     *(

@@ -371,6 +371,8 @@ class _PartRun:
         """
         mark = uuid.uuid4().hex
         environment = {**os.environ, MARK: mark, "KAFKA_VERSION": self.part.release, "REBALANCES": "1000"}
+        # Hundreds of processes import the same modules: each would compile them anew, and a part its tests.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         if self.part.pure:
             environment["PYKAFKA_PURE_PYTHON"] = "1"
         if self.part.members is not None:

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.brokers import KafkaCluster
 from tests.support.spark.classes import quick_starts
 from tests.support.spark.connector import has_connector
+from tests.support.spark.daemon import write_python
 from tests.support.spark.topics import Topics
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,8 +42,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Yield a local session whose Python workers are of this Python and see this checkout."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    python = tmp_path_factory.mktemp("python") / "python"
+    write_python(python)
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("pykafka-tests")
@@ -55,8 +57,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.log.level", "ERROR")
     )
     # One start alone is not worth an archive.
-    with quick_starts(make=False):
+    with quick_starts(make=False), pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PYSPARK_PYTHON", str(python))
         session: SparkSession = builder.getOrCreate()
+    # Programs that tests start have PySpark's own daemon.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     yield session
     session.stop()
 

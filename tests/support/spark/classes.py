@@ -1,6 +1,7 @@
 """An archive of Spark's classes, as brokers have one: a JVM that starts with it needs half the CPU time until its query runs.
 
-`python -m tests.support.spark.classes` is what the archive is made of: Spark doing a little of all that the tests have it do.
+`python -m tests.support.spark.classes` makes it, before the tests: as late as the first program of Spark, JVMs that start at
+the same time would be without one. It is made of Spark doing a little of all that the tests have it do.
 """
 
 from __future__ import annotations
@@ -125,4 +126,7 @@ def main(directory: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    if sys.argv[1:]:
+        main(sys.argv[1])
+    else:
+        jvm_options(make=True)

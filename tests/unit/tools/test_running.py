@@ -312,6 +312,12 @@ def test_the_cpu_time_of_pytest_and_of_all_that_it_starts_is_said(tree: Path) ->
     assert f"{outcome.cpu_s:.0f} s of CPU" in closing([outcome])
 
 
+def test_compiled_modules_are_kept(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    outcome = outcome_of(tree, "import sys\ndef test_it():\n    assert not sys.dont_write_bytecode\n")
+    assert (outcome.passed, outcome.failed, outcome.broken) == (1, {}, "")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_whoever_is_interrupted_ends_what_he_started(tree: Path, number: signal.Signals) -> None:
     (tree / "test_it.py").write_text(
