@@ -14,8 +14,20 @@ from pykafka.testing.simulation import zookeeping
 
 #: Faults by which requests or their answers are late or lost, and connections are refused or end.
 UNREACHABLE = ("stop", "pause", "hang_up", "cut", "hold", "latency", "network", "cut_all", "throttle", "late")
+#: Faults by which a log forgets its producers, or a topic is made anew.
+FORGETTING = ("forget", "forget_often", "remake")
 #: Faults by which a request reaches its broker, and is not done there.
-REFUSED = ("isolate", "set_leader", "move_leader", "move_coordinator", "unclean", "forget", "early_batches", "fail")
+REFUSED = (
+    "isolate",
+    "set_leader",
+    "move_leader",
+    "move_coordinator",
+    "unclean",
+    "forget",
+    "forget_often",
+    "early_batches",
+    "fail",
+)
 #: Faults by which ZooKeeper does not answer, or its sessions end.
 ZOOKEEPER = tuple(sorted(zookeeping.FAULTS))
 #: How long a fault may make calls fail after its end (ms): a batch waits behind others, and keeps the last error; a client
@@ -133,6 +145,11 @@ ORDINARY: tuple[Ordinary, ...] = (
         ("dead-letter", "wait", "stop run"),
         (*UNREACHABLE, *REFUSED, "limit"),
         LASTS_MS,
+    ),
+    # A request for an epoch that came late, behind others on its connection, has fenced the producer.
+    Ordinary(("InvalidProducerEpoch",), ("send",), ("late", "hold", "pause"), LASTS_MS, processes=("t1", "j1")),
+    Ordinary(
+        ("ProducerFencedError",), ("commit-transaction",), ("late", "hold", "pause"), LASTS_MS, processes=("t1", "j1")
     ),
     # An InitProducerId whose answer came late has raised the epoch. In version 2, Kafka's own coordinator refuses an abort so
     # while the markers of the transaction before are due.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from random import Random
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.client import KafkaClient
 from pykafka.common import TopicPartition
@@ -19,6 +19,9 @@ from pykafka.testing.history import Call, Crash, History, Outcome, Send
 from pykafka.testing.simulation.owners import Owners
 from pykafka.testing.virtual import Network, VirtualHandler
 from pykafka.testing.virtual.process import VirtualProcess
+
+if TYPE_CHECKING:
+    from pykafka.testing.simulation.remaking import Remade
 
 T = TypeVar("T")
 
@@ -89,6 +92,8 @@ class World:
         #: The first offsets that are left of partitions whose records were deleted.
         self.first_offsets: dict[TopicPartition, int] = {}
         self._values = count(1)
+        #: What the topic has had that is deleted and made anew, in a seed that has one.
+        self.remade: Remade | None = None
         self.owners = Owners(cluster, self.errors)
         self._processes: dict[str, VirtualProcess] = {}
         # What a crash leaves is kept to the end: finalizers must not close what no process has any more.
