@@ -14,7 +14,7 @@ from pykafka.testing.simulation.simulation import Result, Simulation
 
 def has(simulation: Simulation, fault: str, api: str) -> bool:
     """Return whether the plan of a seed has a fault of an API three times or more."""
-    return sum(one.name == fault and one.arguments[0] == api for one in simulation.plan or ()) > 2
+    return len([one for one in simulation.plan or () if one.name == fault and one.arguments[0] == api]) > 2
 
 
 #: The seeds that have certain programs or faults: it is cheaper to run no others.

@@ -12,9 +12,10 @@ from pykafka.handlers.threads import ThreadingHandler
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import History
 from pykafka.testing.simulation import remaking
-from pykafka.testing.simulation.plan import FAULTS, MORE_FAULTS
-from pykafka.testing.simulation.remaking import Remade
-from pykafka.testing.simulation.simulation import ORDERS, Simulation
+from pykafka.testing.simulation.extras import ORDERS
+from pykafka.testing.simulation.plan import FAULTS
+from pykafka.testing.simulation.remade import Remade
+from pykafka.testing.simulation.simulation import Simulation
 from pykafka.testing.simulation.storms import forgetting, late_ends, length, lost_sessions, subscriptions
 from pykafka.testing.simulation.world import World
 
@@ -41,7 +42,7 @@ def test_a_topic_that_is_made_anew_is_another_one(world: World) -> None:
     world.remade = Remade(world.cluster, "a")
     produce(world, 1, 2)
     before = id_of(world)
-    MORE_FAULTS["remake"](world, "a", 1)()
+    remaking.remake(world, "a", 1)()
     assert id_of(world) != before
     assert world.remade.present() == set()
     produce(world, 3)

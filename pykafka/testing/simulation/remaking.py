@@ -1,60 +1,20 @@
-"""A topic that is deleted and made anew under its users: `remake`, a fault, and `Remade`, what its logs have had."""
+"""`remake`: a topic that is deleted and made anew under its users, while requests for it fail, and its leader moves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from pykafka.protocol import wire
 from pykafka.testing.simulation.plan import MORE_FAULTS, PlannedFault
 
 if TYPE_CHECKING:
-    from pykafka.testing.call import Call
-    from pykafka.testing.fakecluster import FakeCluster
     from pykafka.testing.simulation.world import World
 
 #: How long the topic is away (ms).
 AWAY_MS = (0, 0, 50, 1_000)
 #: How long before that its requests begin to fail, at most (ms), and how late those are answered then (ms).
 BEFORE_MS, LATE_MS = 200, (0, 500, 800)
-
-
-class NeverStoredError(AssertionError):
-    """Raised, as an error of a program, for messages that were acknowledged, and that no log has ever had."""
-
-
-class Remade:
-    """The values that the logs of a topic have had, also those that are deleted by now.
-
-    :param topic: its name, which several topics have had
-    """
-
-    def __init__(self, cluster: FakeCluster, topic: str) -> None:
-        self._cluster = cluster
-        self._topic = topic
-        self._former: set[int] = set()
-        cluster.on_request(self._look)
-
-    def _look(self, call: Call) -> None:
-        if isinstance(call.request, wire.DeleteTopicsRequest):
-            self.keep()
-
-    def keep(self) -> None:
-        """Keep what the log has; call this before the topic is deleted."""
-        self._former |= self.present()
-
-    def present(self) -> set[int]:
-        """Return the values that the topic has now: none while there is no such topic."""
-        with self._cluster._locked() as state:
-            there = self._topic in state.topics
-        return {int(record.value) for record in self._cluster.records(self._topic)} if there else set()
-
-    def check(self, acknowledged: Iterable[int]) -> NeverStoredError | None:
-        """Return an error if messages were acknowledged and are in no log, nor ever were."""
-        if lost := sorted({*acknowledged} - self._former - self.present()):
-            return NeverStoredError(f"{lost} of {self._topic} were acknowledged, and no log has ever had them")
-        return None
 
 
 def remake(world: World, topic: str, replication: int) -> Callable[[], object]:

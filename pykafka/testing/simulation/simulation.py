@@ -24,6 +24,7 @@ from pykafka.testing.simulation.members import Keeping, Pooling, Visiting, unrel
 from pykafka.testing.simulation.ordinary import ORDINARY
 from pykafka.testing.simulation.plan import ERRORS, Injector, PlannedFault, Targets, draw, draw_calm
 from pykafka.testing.simulation.producers import Producing, Transacting
+from pykafka.testing.simulation.remade import Remade
 from pykafka.testing.simulation.storms import Step, forgetting, late_ends, lost_sessions, subscriptions
 from pykafka.testing.simulation.transforming import Transforming
 from pykafka.testing.simulation.world import World
@@ -207,7 +208,7 @@ class Simulation:
             if not self.keeps:  # brokers take commits of members that own partitions in ZooKeeper from all
                 cluster.on_answer(world.owners.look)
             if self.administers:
-                world.remade = remaking.Remade(cluster, REMADE)
+                world.remade = Remade(cluster, REMADE)
             world.is_live = self.is_live
             world.stale_ms = STALE_MS if any(fault.name == "isolate" for fault in self.plan or ()) else 0
             if self.keeps:

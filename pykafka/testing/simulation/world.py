@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pykafka.client import KafkaClient
 from pykafka.common import TopicPartition
@@ -17,11 +17,9 @@ from pykafka.testing.checks.errors import AND
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Call, Crash, History, Outcome, Send
 from pykafka.testing.simulation.owners import Owners
+from pykafka.testing.simulation.remade import Remade
 from pykafka.testing.virtual import Network, VirtualHandler
 from pykafka.testing.virtual.process import VirtualProcess
-
-if TYPE_CHECKING:
-    from pykafka.testing.simulation.remaking import Remade
 
 T = TypeVar("T")
 
