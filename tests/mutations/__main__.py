@@ -19,11 +19,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.mutations.apply import ROOT, Mutation, all_mutations, mutated_copy
+from tests.mutations.seeds import KINDS
 
 #: How long one test may take (s): a mutation that makes it hang is found by then.
 TEST_S = 60
-#: How many seeds one process of a simulation gets, and how long each may take (s): virtual time costs no more.
-SEEDS_STEP, SEED_S = 10, 30
+#: How long a seed may take on the average (s): virtual time costs no more.
+SEED_S = 5
 
 
 def environment(copy: Path) -> dict[str, str]:
@@ -90,38 +91,53 @@ def verify(mutations: Sequence[Mutation], verbose: bool = False) -> bool:
     return good
 
 
-def simulate(copy: Path, seeds: range) -> list[int]:
-    """Return the seeds of which a simulation on a copy fails; all from the first on if it does not end.
+def first_failing(copy: Path, seeds: range, programs: str) -> tuple[int, int, str] | None:
+    """Return the first seed of which a simulation on a copy fails, how many it took, and the reason; None if there is none.
 
-    :raises SystemExit: it ended by another error
+    :param programs: only seeds that have these (`tests.mutations.seeds.KINDS`)
+    :raises SystemExit: the simulation ended by another error
     """
-    command = [sys.executable, "-m", "pykafka.testing.simulate", "--seeds", f"{seeds.start}..{seeds.stop - 1}"]
+    arguments = ["-m", "tests.mutations.seeds", str(seeds.start), str(seeds.stop), "--programs", programs]
+    printed = ""
     try:
-        done = run(command, copy, SEED_S * len(seeds))
+        printed = run([sys.executable, *arguments], copy, SEED_S * len(seeds)).stdout
     except subprocess.TimeoutExpired:  # a mutation that computes for ever
-        return list(seeds)
-    found = re.search(r"^\d+ seeds, \d+ failed \[([\d, ]*)\]", done.stdout, re.MULTILINE)
-    if found is None:
-        raise SystemExit(f"the simulation ended with status {done.returncode}:\n{done.stdout}")
-    return [int(number) for number in found[1].split(", ") if number]
+        return seeds.start, 1, "it does not end"
+    if found := re.search(r"^seed (\d+) the (\d+) (.*)", printed, re.MULTILINE):
+        return int(found[1]), int(found[2]), found[3]
+    if not re.search(r"^none of \d+", printed, re.MULTILINE):
+        raise SystemExit(f"the simulation has ended by an error:\n{printed}")
+    return None
 
 
-def hunt(mutations: Sequence[Mutation], count: int) -> bool:
+def hunt_one(clean: Path, copy: Path, count: int, programs: str) -> tuple[int, int, str] | None:
+    """Return the first seed that fails with a mutation and not without it, as `first_failing`."""
+    ran = 0
+    seeds = range(count)
+    while (found := first_failing(copy, seeds, programs)) is not None:
+        seed, number, reason = found
+        ran += number
+        if first_failing(clean, range(seed, seed + 1), programs) is None:
+            return seed, ran, reason
+        seeds = range(seed + 1, count)
+    return None
+
+
+def hunt(mutations: Sequence[Mutation], count: int, programs: str) -> bool:
     """Print after how many seeds a simulation finds each mutation; return whether it finds all.
 
     A seed that fails without the mutation, too, does not count.
+
+    :param programs: only seeds that have these (`tests.mutations.seeds.KINDS`)
     """
-    steps = [range(start, min(start + SEEDS_STEP, count)) for start in range(0, count, SEEDS_STEP)]
-    with mutated_copy() as copy:
-        failing = {seed for step in steps for seed in simulate(copy, step)}
-    print(f"{count} seeds on the clean copy: {len(failing)} fail {sorted(failing)}", flush=True)
     missed = 0
-    for mutation in mutations:
-        with mutated_copy(mutation) as copy:
-            found = next((seed for step in steps for seed in simulate(copy, step) if seed not in failing), None)
-        missed += found is None
-        outcome = "not found" if found is None else f"seed {found}, the {found + 1}."
-        print(f"{mutation.name:45} {outcome:20} {mutation.header['Damage']}", flush=True)
+    with mutated_copy() as clean:
+        for mutation in mutations:
+            with mutated_copy(mutation) as copy:
+                found = hunt_one(clean, copy, count, programs)
+            missed += found is None
+            outcome = "not found" if found is None else f"seed {found[0]}, the {found[1]}. {found[2]}"
+            print(f"{mutation.name:45} {mutation.header['Damage']:15} {outcome}", flush=True)
     print(f"{len(mutations) - missed} of {len(mutations)} found in {count} seeds")
     return not missed
 
@@ -162,6 +178,9 @@ def main() -> int:
     hunting = commands.add_parser("hunt", help="find each mutation by a simulation")
     hunting.add_argument("names", nargs="*", metavar="NAME")
     hunting.add_argument("--seeds", type=int, default=100, metavar="N", help="the most seeds for each (100)")
+    hunting.add_argument(
+        "--programs", choices=sorted(KINDS), default="any", help="only seeds with these programs (any)"
+    )
     commands.add_parser("table", help="print the rows of docs/development/mutations.md")
     judging = commands.add_parser("mutants", help="try mutants of the state machines with their unit tests")
     judging.add_argument("names", nargs="*", metavar="MODULE", help="such as producer/in_flight_window")
@@ -177,7 +196,7 @@ def main() -> int:
         return 0
     mutations = chosen(arguments.names)
     if arguments.command == "hunt":
-        return 0 if hunt(mutations, arguments.seeds) else 1
+        return 0 if hunt(mutations, arguments.seeds, arguments.programs) else 1
     return 0 if verify(mutations, arguments.verbose) else 1
 
 

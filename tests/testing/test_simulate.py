@@ -178,7 +178,7 @@ def test_plan() -> None:
     plan = draw(Random(3), targets, 300, 1_000)
     assert plan == draw(Random(3), targets, 300, 1_000)
     of_share_groups = {"lose_group", "damage"}
-    assert {fault.name for fault in plan} == set(FAULTS) - {"unclean", "forget"} - of_share_groups
+    assert {fault.name for fault in plan} == set(FAULTS) - {"unclean", "forget", "forget_often"} - of_share_groups
     shared = draw(Random(3), replace(targets, shared=("w",)), 300, 1_000)
     assert {fault.arguments for fault in shared if fault.name == "lose_group"} == {("w",)}
     assert {fault.name for fault in shared} >= of_share_groups

@@ -46,8 +46,8 @@ AUTO_COMMIT_MS, HANDLING_S, DEATH = 200, 1.0, 0.2
 #: Without faults, a member that was put out of its group notices it after this time and two socket time-outs, one for a
 #: connection and one for an answer (ms).
 NOTICES_MS = 1_000
-#: How long a member waits at most before it changes its subscription again (s).
-CHANGE_S = 0.05
+#: How long a member waits at most before it changes its subscription again (s): less than an answer takes, or more.
+CHANGES_S = (0.002, 0.01, 0.05)
 #: What consumers have in common.
 OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 1_000, "fetch_max_wait_ms": 500}
 
@@ -246,6 +246,8 @@ class Member(Reading):
         if other_topic:
             self.topics = (topic, other_topic)
         self._subscribed: tuple[str, ...] = ()
+        #: Whether it has left a topic after the last fault, and come back; half of the members have no need to.
+        self._came_back = bool(other_topic) and self.random.random() < 0.5
         if auto_commit:
             self.options |= {"auto_commit": True, "auto_commit_interval_ms": AUTO_COMMIT_MS}
         self.options |= {
@@ -292,10 +294,13 @@ class Member(Reading):
 
     def _change_topics(self, consumer: Any) -> None:
         """Leave a topic, and come back at once or later; after the last fault it has to have all of them."""
-        if self.world.calm.is_set():
+        if self.world.calm.is_set() and not self._came_back:
+            self._came_back = True
+            wanted = [self.topics[:1], self.topics] * self.random.randint(1, 3)
+        elif self.world.calm.is_set():
             wanted = [self.topics] if self._subscribed != self.topics else []
         elif self.random.random() < 0.1:
-            wanted = [self.random.choice((self.topics, *zip(self.topics))) for _ in range(self.random.randint(1, 3))]
+            wanted = [self.random.choice((self.topics, *zip(self.topics))) for _ in range(self.random.randint(1, 5))]
         else:
             wanted = []
         for topics in wanted:
@@ -304,7 +309,7 @@ class Member(Reading):
             except KafkaException:  # the call is in the history
                 self.world.pause()
             if self.random.random() < 0.5:
-                self.world.handler.sleep(self.random.random() * CHANGE_S)
+                self.world.handler.sleep(self.random.random() * self.random.choice(CHANGES_S))
 
     def work(self, consumer: Any) -> None:
         """Read until the simulation ends, or it is time to start again."""

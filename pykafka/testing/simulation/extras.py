@@ -109,7 +109,7 @@ class Extras:
             with world.cluster._locked() as state:
                 state.topics[PARCELS].configs["cleanup.policy"] = "compact"
         writer = Varying(world, "v1", PARCELS, chance.randint(10, 60), self._lasts_ms, has_keys)
-        return [writer], [Bounded(world, "b1", PARCELS, committed=chance.random() < 0.5)]
+        return [writer], [Bounded(world, "b1", PARCELS, chance.random() < 0.5, chance.choice((0.0, 0.3)))]
 
     def _handling(self, world: World) -> tuple[list[Any], list[Any]]:
         """Return members that handle records in parallel and give some up, and a reader of the dead letters."""

@@ -14,8 +14,20 @@ from pykafka.testing.simulation import zookeeping
 
 #: Faults by which requests or their answers are late or lost, and connections are refused or end.
 UNREACHABLE = ("stop", "pause", "hang_up", "cut", "hold", "latency", "network", "cut_all", "throttle", "late")
+#: Faults by which a log forgets its producers, or a topic is made anew.
+FORGETTING = ("forget", "forget_often", "remake")
 #: Faults by which a request reaches its broker, and is not done there.
-REFUSED = ("isolate", "set_leader", "move_leader", "move_coordinator", "unclean", "forget", "early_batches", "fail")
+REFUSED = (
+    "isolate",
+    "set_leader",
+    "move_leader",
+    "move_coordinator",
+    "unclean",
+    "forget",
+    "forget_often",
+    "early_batches",
+    "fail",
+)
 #: Faults by which a request about a transaction may come late: behind later ones of the same producer, or of the next one.
 OVERTAKEN = (
     *(
@@ -97,8 +109,6 @@ _OF_BROKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 ORDINARY: tuple[Ordinary, ...] = (
     *_AT_ANY_TIME,
     *(Ordinary((error,), faults=faults, lasts_ms=LASTS_MS) for error, faults in _OF_BROKERS),
-    # A topic that a client's question has made has one replica, and nobody leads it while that broker is away.
-    Ordinary(("RequestTimedOut",), ("send",), ("stop",), LASTS_MS, processes=("p5",)),
     # Time-outs, and connections that cannot be used.
     Ordinary(
         (
@@ -112,7 +122,7 @@ ORDINARY: tuple[Ordinary, ...] = (
         lasts_ms=LASTS_MS,
     ),
     # An InitProducerId of its own that came late has raised the epoch: the log has the marker of it, and refuses the former.
-    Ordinary(("InvalidProducerEpoch",), ("send",), OVERTAKEN, LASTS_MS, processes=("t1",)),
+    Ordinary(("InvalidProducerEpoch",), ("send",), OVERTAKEN, LASTS_MS, processes=("t1", "j1")),
     # Records that could not be delivered in time; in a transaction, those behind one that was given up are out of order.
     Ordinary(
         ("DeliveryUnknownError", "MessagesNotDelivered", "OutOfOrderSequenceNumber", "ProducerStoppedException"),
@@ -157,7 +167,7 @@ ORDINARY: tuple[Ordinary, ...] = (
     # while the markers of the transaction before are due.
     Ordinary(
         ("ProducerFencedError",),
-        ("abort-transaction", "close producer", "exactly_once", "send_offsets"),
+        ("abort-transaction", "commit-transaction", "close producer", "exactly_once", "send_offsets"),
         OVERTAKEN,
         LASTS_MS,
     ),

@@ -9,7 +9,7 @@ from typing import Any
 
 from pykafka.testing.history import Fault, Seen
 from pykafka.testing.simulation import share_faults
-from pykafka.testing.simulation.storms import early_batches, forget, late, move_leader, storm
+from pykafka.testing.simulation.storms import early_batches, forget, forget_often, late, length, move_leader, storm
 from pykafka.testing.simulation.world import World
 from pykafka.testing.virtual import NetworkFaults
 from pykafka.testing.witness import THROTTLED
@@ -198,11 +198,12 @@ FAULTS: dict[str, Callable[..., Undo | None]] = {
     "move_leader": move_leader,
     "early_batches": early_batches,
     "forget": forget,
+    "forget_often": forget_often,
 }
 #: Faults that only concern share groups.
 _SHARED = ("lose_group", "damage")
 #: Faults that only some topics allow, or that only storms have.
-_SPECIAL = ("unclean", "forget", "move_leader")
+_SPECIAL = ("unclean", "forget", "forget_often", "move_leader")
 
 
 #: Those of programs that only some seeds have: `draw` does not draw them.
@@ -255,7 +256,8 @@ def draw(chance: Random, targets: Targets, count: int, until_ms: int) -> list[Pl
             plan += [PlannedFault(at_ms + later_ms, *more) for later_ms, more in steps]
             continue
         name, lasts_ms = chance.choice(names), chance.choice((300, 1_000, 3_000, 6_000, 12_000))
-        plan.append(PlannedFault(at_ms, lasts_ms, name, _arguments(chance, targets, name)))
+        arguments = _arguments(chance, targets, name)
+        plan.append(PlannedFault(at_ms, length(lasts_ms, name, arguments), name, arguments))
     return sorted(plan, key=lambda fault: fault.at_ms)
 
 

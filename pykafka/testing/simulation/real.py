@@ -40,7 +40,7 @@ class RealSimulation(Simulation):
         self.plan, self.release, self.live_ms = given, "4.4", against.LIVE_MS
         self.topics = {topic: count for topic, count in self.topics.items() if topic not in self.extras.topics}
         self.extras = Extras.none(self.seed)  # they read the state of a fake cluster
-        self.forgets = False
+        self.forgets = self.forgets_often = False
 
     def run(self) -> Result:
         """Run it; its topics, groups and transactional ids have names of their own."""

@@ -13,7 +13,7 @@ from pykafka.record import Record
 from pykafka.sharegroups.acquired_records import Acknowledged
 from pykafka.testing.history import Acknowledge, Acquire, Call, Operation, Place, Settled
 from pykafka.testing.simulation.consumers import HANDLING_S, LEAVE_MS, POLL_MS, Reading
-from pykafka.testing.simulation.world import CALL_MS, World
+from pykafka.testing.simulation.world import CALL_MS, BrokenPromiseError, World
 
 #: How long a share group waits for a silent member, and how often members send heartbeats (ms).
 SHARE_SESSION_MS, SHARE_HEARTBEAT_MS = 2_000, 300
@@ -237,6 +237,9 @@ class Sharing(Reading):
                 continue
             begun = self._open[place].pop(0)
             if isinstance(outcome.error, InvalidRecordState):
+                if self.habits.patient:
+                    text = f"{self.name} acknowledged {place} in a session that does not have it, though its lock lasts"
+                    self.world.errors.append((self.name, BrokenPromiseError(text)))
                 history.fail(begun, type(outcome.error).__name__)
             elif outcome.error is not None:
                 history.unknown(begun, type(outcome.error).__name__)

@@ -100,8 +100,8 @@ class Varying(Producing):
 class Bounded(Reading):
     """A program that reads a topic with little memory, and takes its time now and then."""
 
-    def __init__(self, world: World, name: str, topic: str, committed: bool) -> None:
-        super().__init__(world, name, topic, committed)
+    def __init__(self, world: World, name: str, topic: str, committed: bool, seeks: float = 0.0) -> None:
+        super().__init__(world, name, topic, committed, seeks)
         limit = self.random.choice(CONSUMER_BYTES)
         self.options |= {
             "queued_max_bytes": limit,

@@ -71,9 +71,21 @@ def forget(world: World, topic: str, partition: int) -> None:
             del known[producer_id]
 
 
+def forget_often(world: World, topic: str, partition: int) -> Callable[[], object]:
+    """Make the log forget its idempotent producers before each request, so that it takes batches of any number."""
+
+    def look(call: Call) -> None:
+        if isinstance(call.request, wire.ProduceRequest):
+            forget(world, topic, partition)
+
+    return world.cluster.on_request(look)
+
+
 def move_leader(world: World, topic: str, partition: int) -> None:
     """Make the next replica the leader that has all records."""
     with world.cluster._locked() as state:
+        if topic not in state.topics:  # it is being made anew
+            return
         found = state.topics[topic].partitions[partition]
         at = found.replicas.index(found.leader) if found.leader in found.replicas else 0
         others = [*found.replicas[at + 1 :], *found.replicas[:at]]
@@ -117,6 +129,64 @@ def _with_early(partition: Partition, records: Any) -> Any:
     if not data or len(data) not in ends:  # the last batch is cut off: nothing can follow it
         return records
     return [*before, data, *before]
+
+
+def length(lasts_ms: int, name: str, arguments: tuple[Any, ...]) -> int:
+    """Return how long a fault lasts (ms): its end carries late requests out, so it comes when they are due.
+
+    :param lasts_ms: as drawn (ms)
+    """
+    return lasts_ms + arguments[1] if name == "late" else lasts_ms
+
+
+def subscriptions(chance: Random, until_ms: int) -> list[Step]:
+    """Return losses of heartbeats by which members report their subscriptions and partitions, one after another.
+
+    :param until_ms: when all have begun (ms)
+    """
+    place = chance.choice(("before", "after", "after"))
+    times = range(chance.randrange(400), until_ms, chance.choice((500, 900)))
+    return [(at_ms, (400, "cut", ("ConsumerGroupHeartbeat", place, 2))) for at_ms in times]
+
+
+def lost_sessions(chance: Random, until_ms: int) -> list[Step]:
+    """Return refusals of share sessions that the broker still has, one after another.
+
+    :param until_ms: when all have begun (ms)
+    """
+    steps: list[Step] = []
+    for at_ms in range(chance.randrange(400), until_ms, chance.choice((300, 700))):
+        error = chance.choice(("SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH"))
+        api, late_ms = chance.choice(("ShareFetch", "ShareAcknowledge")), chance.choice((0, 100, 400))
+        steps.append((at_ms, (600, "fail", (api, error, 1, None, late_ms))))
+    return steps
+
+
+def late_ends(chance: Random, until_ms: int) -> list[Step]:
+    """Return requests to end transactions that come late, when their producers have asked once more: one after another.
+
+    :param until_ms: when all have begun (ms)
+    """
+    late_ms = (1_500, 2_500, 4_000)
+    return [
+        (at_ms, (length(1_000, *named), *named))
+        for at_ms in range(chance.randrange(400), until_ms, 900)
+        for named in [("late", ("EndTxn", chance.choice(late_ms), 1))]
+    ]
+
+
+def forgetting(chance: Random, topic: str, partitions: int, until_ms: int) -> list[Step]:
+    """Return times in which a log takes batches of any number, and leaders refuse some without saying whether they have them.
+
+    :param partitions: how many the topic has
+    :param until_ms: when all have begun (ms)
+    """
+    steps: list[Step] = []
+    for at_ms in range(chance.randrange(400), until_ms, 1_000):
+        steps.append((at_ms, (1_000, "forget_often", (topic, chance.randrange(partitions)))))
+        refused = ("Produce", "REQUEST_TIMED_OUT", chance.randint(1, 3), None, chance.choice((0, 100)))
+        steps.append((at_ms + 100, (900, "fail", refused)))
+    return steps
 
 
 # -- storms --------------------------------------------------------------------------------------------------------------
@@ -232,6 +302,7 @@ def storm(
     found: list[Step] = []
     at_ms = 0
     for name, arguments in steps:
-        found.append((at_ms, (chance.choice((300, 1_000, 3_000)), name, arguments)))
+        lasts_ms = chance.choice((300, 1_000, 3_000))
+        found.append((at_ms, (length(lasts_ms, name, arguments), name, arguments)))
         at_ms += chance.randrange(GAP_MS)
     return found

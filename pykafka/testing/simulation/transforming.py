@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pykafka.client import KafkaClient
@@ -27,6 +28,8 @@ from pykafka.testing.simulation.world import CALL_MS, World
 ABORTS = 0.3
 #: How long a pause between transactions may be (ms).
 _PAUSE_MS = 100
+#: How often a transaction polls: partitions may go between its polls.
+POLLS = (1, 1, 2, 4)
 
 
 class Transforming(Transacting):
@@ -80,14 +83,17 @@ class Transforming(Transacting):
         """Read some records, and commit their results with their offsets, or abort."""
         if not self.begin(producer):
             return
-        records: list[Record] = []
-        is_good = self._step("poll", lambda: records.extend(consumer.poll(self.random.randint(1, 5), POLL_MS / 1000)))
-        for record in records:
-            self.rest()
-            if not self.world.calm.is_set() and self.random.random() < SLOW:
-                self.world.dawdle(SLOW_S)
-            cause = int(record.value or b"")
-            is_good = self.send_to(producer, record.partition, cause) is not None and is_good
+        is_good = True
+        for _ in range(self.random.choice(POLLS)):
+            records: list[Record] = []
+            take = partial(self._take, consumer, records)
+            is_good = self._step("poll", take) and is_good
+            for record in records:
+                self.rest()
+                if not self.world.calm.is_set() and self.random.random() < SLOW:
+                    self.world.dawdle(SLOW_S)
+                cause = int(record.value or b"")
+                is_good = self.send_to(producer, record.partition, cause) is not None and is_good
         # Also if a step has failed: from this call on an abort puts the consumer back.
         is_good = (
             self._step("send_offsets", lambda: producer.send_offsets(consumer, timeout=CALL_MS / 1000)) and is_good
@@ -96,6 +102,9 @@ class Transforming(Transacting):
             self.commit(producer)
         else:
             self.abort(producer)
+
+    def _take(self, consumer: Any, records: list[Record]) -> None:
+        records += consumer.poll(self.random.randint(1, 5), POLL_MS / 1000)
 
     def _step(self, what: str, step: Callable[[], object]) -> bool:
         """Make a call; return whether it has succeeded."""

@@ -17,6 +17,7 @@ from pykafka.testing.checks.errors import AND
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Call, Crash, History, Outcome, Send
 from pykafka.testing.simulation.owners import Owners
+from pykafka.testing.simulation.remade import Remade
 from pykafka.testing.virtual import Network, VirtualHandler
 from pykafka.testing.virtual.process import VirtualProcess
 
@@ -89,6 +90,8 @@ class World:
         #: The first offsets that are left of partitions whose records were deleted.
         self.first_offsets: dict[TopicPartition, int] = {}
         self._values = count(1)
+        #: What the topic has had that is deleted and made anew, in a seed that has one.
+        self.remade: Remade | None = None
         self.owners = Owners(cluster, self.errors)
         self._processes: dict[str, VirtualProcess] = {}
         # What a crash leaves is kept to the end: finalizers must not close what no process has any more.

@@ -1,0 +1,117 @@
+"""Faults that go on through a run, and the topic that is deleted and made anew under its users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.handlers.threads import ThreadingHandler
+from pykafka.testing.fakecluster import FakeCluster
+from pykafka.testing.history import History
+from pykafka.testing.simulation import remaking
+from pykafka.testing.simulation.extras import ORDERS
+from pykafka.testing.simulation.plan import FAULTS
+from pykafka.testing.simulation.remade import Remade
+from pykafka.testing.simulation.simulation import Simulation
+from pykafka.testing.simulation.storms import forgetting, late_ends, length, lost_sessions, subscriptions
+from pykafka.testing.simulation.world import World
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with FakeCluster(brokers=1) as cluster:
+        cluster.create_topic("a", 1)
+        yield World(0, ThreadingHandler(), cluster, History(lambda: 0), None)
+
+
+def produce(world: World, *values: int) -> None:
+    with KafkaClient(world.hosts) as client, client.producer() as producer:
+        for value in values:
+            producer.produce("a", b"%d" % value)
+
+
+def id_of(world: World) -> object:
+    with world.cluster._locked() as state:
+        return state.topics["a"].id
+
+
+def test_a_topic_that_is_made_anew_is_another_one(world: World) -> None:
+    world.remade = Remade(world.cluster, "a")
+    produce(world, 1, 2)
+    before = id_of(world)
+    remaking.remake(world, "a", 1)()
+    assert id_of(world) != before
+    assert world.remade.present() == set()
+    produce(world, 3)
+    assert world.remade.present() == {3}
+
+
+def test_what_no_log_has_had_is_found(world: World) -> None:
+    remade = world.remade = Remade(world.cluster, "a")
+    produce(world, 1)
+    remaking.remake(world, "a", 1)()
+    produce(world, 2)
+    assert remade.check([1, 2]) is None
+    assert "[3] of a were acknowledged" in str(remade.check([1, 3]))
+
+
+def test_what_a_client_deletes_is_kept(world: World) -> None:
+    remade = Remade(world.cluster, "a")
+    produce(world, 1)
+    with KafkaClient(world.hosts) as client:
+        client.admin.delete_topics("a")
+    assert remade.present() == set()
+    assert remade.check([1]) is None
+
+
+def test_a_topic_that_another_has_made_is_left_alone(world: World) -> None:
+    end = remaking.remake(world, "a", 1)
+    world.cluster.create_topic("a", 1)
+    before = id_of(world)
+    end()
+    assert id_of(world) == before
+
+
+def test_a_log_that_forgets_often_knows_no_producer_before_a_request(world: World) -> None:
+    produce(world, 1)
+    with world.cluster._locked() as state:
+        known = state.topics["a"].partitions[0].log.producers.by_id
+        assert len(known) == 1
+    end = FAULTS["forget_often"](world, "a", 0)
+    assert end is not None
+    produce(world, 2)
+    assert len(known) == 1
+    end()
+    produce(world, 3)
+    assert len(known) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "lasts_ms"), [("late", ("EndTxn", 4_000, 1), 4_300), ("hold", ("Fetch",), 300)]
+)
+def test_a_late_request_is_awaited(name: str, arguments: tuple[object, ...], lasts_ms: int) -> None:
+    assert length(300, name, arguments) == lasts_ms
+
+
+def test_they_name_faults_that_there_are() -> None:
+    chance = Random(1)
+    drawn = [
+        *forgetting(chance, "a", 2, 5_000),
+        *late_ends(chance, 5_000),
+        *lost_sessions(chance, 5_000),
+        *subscriptions(chance, 5_000),
+    ]
+    assert {step[1] for _, step in drawn} <= set(FAULTS)
+    plan = [fault for number in range(20) for fault in remaking.draw(Random(number), "a", 3, 5_000)]
+    assert {"remake", "move_leader", "fail", "cut"} == {fault.name for fault in plan}
+    assert all(0 <= fault.at_ms < 5_000 for fault in plan)
+
+
+def test_a_log_that_forgets_often_has_one_writer() -> None:
+    found = [one for one in map(Simulation, range(60)) if one.forgets_often]
+    assert found
+    for one in found:
+        assert any(fault.name == "forget_often" and fault.arguments[0] == ORDERS for fault in one.plan or ())
