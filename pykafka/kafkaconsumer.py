@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import math
 import re
@@ -30,7 +29,7 @@ from pykafka.parallel.consuming import InParallel
 from pykafka.record import K, Record, V
 from pykafka.utils.error_handlers import valid_bool, valid_int, valid_timeout
 from pykafka.utils.hints import CONSUMER, POLL, unknown_option, with_hints
-from pykafka.utils.option_table import collected, optional
+from pykafka.utils.option_table import collected, optional, parameters_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -130,7 +129,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
 
         :param given: arguments of the constructor
         """
-        known = inspect.signature(cls).parameters.keys() - {"cluster", "topics"}
+        known = parameters_of(cls) - {"cluster", "topics"}
         if unknown := given.keys() - known:
             meant = {name: ours for table in _TABLES for name, ours in table.elsewhere().items()}
             raise unknown_option("consumer()", unknown, known, {**meant, **CONSUMER})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -23,7 +22,7 @@ from pykafka.sharegroups.engine import ShareEngine
 from pykafka.sharegroups.options import ShareConsumerOptions
 from pykafka.utils.error_handlers import LONGEST_S, valid_int, valid_timeout
 from pykafka.utils.hints import CONSUMER, unknown_option, with_hints
-from pykafka.utils.option_table import collected
+from pykafka.utils.option_table import collected, parameters_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -145,7 +144,7 @@ class ShareConsumer(Viewed, Generic[K, V]):
 
         :param given: arguments of the constructor
         """
-        known = inspect.signature(cls).parameters.keys() - {"cluster", "topics"}
+        known = parameters_of(cls) - {"cluster", "topics"}
         if unknown := given.keys() - known:
             raise unknown_option("share_consumer()", unknown, known, {**ShareConsumerOptions.elsewhere(), **CONSUMER})
         if "group" not in given:

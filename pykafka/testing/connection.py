@@ -17,7 +17,7 @@ from pykafka.exceptions import (
 from pykafka.network.frames import FrameReader
 from pykafka.protocol import wire
 from pykafka.protocol.primitives import Cursor
-from pykafka.protocol.schema import RequestHeader, ResponseHeader, request_header_version, response_header_version
+from pykafka.protocol.schema import RequestHeader, request_header_version, response_header_version
 from pykafka.testing.call import APIS, Api, Call, HungUpError, Session
 from pykafka.testing.faults import FOREVER_MS
 from pykafka.testing.logins import Login
@@ -271,7 +271,8 @@ class Connection:
 def encode(api: Api, version: int, correlation_id: int, response: Response) -> list[bytes | memoryview]:
     """Return the frame of an answer, in pieces: records are not copied."""
     request: type[Request[Any]] = api.request
-    header = ResponseHeader(correlation_id=correlation_id).encode(response_header_version(request, version))
+    # A header of version 1 has no tagged fields.
+    header = correlation_id.to_bytes(4, "big", signed=True) + bytes(response_header_version(request, version))
     body = response.chunks(version)
-    size = len(header) + sum(len(piece) for piece in body)
+    size = len(header) + sum(map(len, body))
     return [size.to_bytes(4, "big") + header, *body]

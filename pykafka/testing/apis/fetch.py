@@ -116,7 +116,7 @@ class PartitionRead:
             return epoch_error
         if node != partition.leader and (self.call.version < _WITH_RACKS or self.follower >= 0 or partition.leader < 0):
             return NotLeaderForPartition.ERROR_CODE
-        if self.diverging() is None and not partition.log.start <= asked.fetch_offset <= partition.copied_by(node):
+        if not partition.log.start <= asked.fetch_offset <= partition.copied_by(node) and self.diverging() is None:
             return OffsetOutOfRangeError.ERROR_CODE
         return 0
 

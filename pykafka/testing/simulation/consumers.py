@@ -32,9 +32,9 @@ from pykafka.testing.simulation.world import CALL_MS, World
 from pykafka.transactions.exactly_once import exactly_once
 
 #: How long a poll waits for records (ms).
-POLL_MS = 500
+POLL_MS = 1_000
 #: How long a group waits for a silent member (ms), and how often members send heartbeats (ms).
-SESSION_MS, HEARTBEAT_MS = 2_000, 300
+SESSION_MS, HEARTBEAT_MS = 2_000, 500
 #: How long a member may take between two polls (ms), and how long it sometimes takes (s).
 POLL_INTERVAL_MS, SLOW_S = 3_000, 4.0
 #: How likely a record that is handled exactly once takes so long (0 to 1).
@@ -49,7 +49,7 @@ NOTICES_MS = 1_000
 #: How long a member waits at most before it changes its subscription again (s): less than an answer takes, or more.
 CHANGES_S = (0.002, 0.01, 0.05)
 #: What consumers have in common.
-OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 1_000, "fetch_max_wait_ms": 500}
+OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 2_000, "fetch_max_wait_ms": 1_000}
 
 
 class SeekError(AssertionError):

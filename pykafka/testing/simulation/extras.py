@@ -108,7 +108,7 @@ class Extras:
         if has_keys:
             with world.cluster._locked() as state:
                 state.topics[PARCELS].configs["cleanup.policy"] = "compact"
-        writer = Varying(world, "v1", PARCELS, chance.randint(10, 60), self._lasts_ms, has_keys)
+        writer = Varying(world, "v1", PARCELS, chance.randint(10, 40), self._lasts_ms, has_keys)
         return [writer], [Bounded(world, "b1", PARCELS, chance.random() < 0.5, chance.choice((0.0, 0.3)))]
 
     def _handling(self, world: World) -> tuple[list[Any], list[Any]]:
@@ -158,7 +158,7 @@ class Extras:
             strict=chance.random() < 0.3,
         )
         sharing.set_up(world, WORKERS, patient)
-        count = chance.randint(5, 40)
+        count = chance.randint(5, 30)
         if chance.random() < 0.2:
             writer: Producing = Transacting(world, "j1", JOBS, count, self._lasts_ms)
         else:

@@ -14,8 +14,6 @@ from pykafka.testing.simulation import zookeeping
 
 #: Faults by which requests or their answers are late or lost, and connections are refused or end.
 UNREACHABLE = ("stop", "pause", "hang_up", "cut", "hold", "latency", "network", "cut_all", "throttle", "late")
-#: Faults by which a log forgets its producers, or a topic is made anew.
-FORGETTING = ("forget", "forget_often", "remake")
 #: Faults by which a request reaches its broker, and is not done there.
 REFUSED = (
     "isolate",

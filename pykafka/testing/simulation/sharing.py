@@ -16,7 +16,7 @@ from pykafka.testing.simulation.consumers import HANDLING_S, LEAVE_MS, POLL_MS, 
 from pykafka.testing.simulation.world import CALL_MS, BrokenPromiseError, World
 
 #: How long a share group waits for a silent member, and how often members send heartbeats (ms).
-SHARE_SESSION_MS, SHARE_HEARTBEAT_MS = 2_000, 300
+SHARE_SESSION_MS, SHARE_HEARTBEAT_MS = 2_000, 500
 #: How long records are locked for a member that crashes and rests (ms), and for one that does neither.
 LOCK_MS, LONG_LOCK_MS = 2_000, 600_000
 #: How long an outcome of an acknowledgement may take (ms): it waits for a fetch, and the client connects twice at most.

@@ -95,7 +95,7 @@ class Simulation:
         chance = Random(f"simulation {self.seed}")
         self.brokers = chance.randint(3, 5)
         self.is_live = chance.random() < 0.5
-        self.lasts_ms = chance.choice((2_000, 5_000, 10_000))
+        self.lasts_ms = chance.choice((2_000, 3_000, 7_000))
         self.handles = chance.random() < 0.3
         self.loses = chance.random() < 0.2
         self.forgets = chance.random() < 0.2
@@ -240,13 +240,13 @@ class Simulation:
         bursts = chance.choice((0.0, 0.8))
         if self.forgets:
             options, bursts = {}, 0.8
-        count = chance.randint(5, 40)
+        count = chance.randint(5, 30)
         writers: list[Any] = [
             Producing(world, "p1", named(ORDERS), count, lasts_ms, bursts, not self.forgets, **options)
         ]
         # A client cannot tell a batch that is lost from one that is written if others' records are where it would be.
         if chance.random() < 0.6 and not self.forgets_often:
-            writers.append(Transacting(world, named("t1"), named(ORDERS), chance.randint(5, 40), lasts_ms))
+            writers.append(Transacting(world, named("t1"), named(ORDERS), chance.randint(5, 30), lasts_ms))
         committed, seeks = chance.random() < 0.5, chance.choice((0.0, 0.05))
         readers: list[Any] = [Reading(world, "c1", named(ORDERS), committed, seeks)]
         if chance.random() < 0.3:
@@ -314,9 +314,9 @@ class Simulation:
             (named("t1"), named("x1")),
         )
         writers += [
-            Administering(world, named("a1"), chance.randint(5, 40), lasts_ms, min(3, self.brokers), subjects),
-            Producing(world, "p4", named(TRIMMED), chance.randint(5, 30), lasts_ms),
-            Producing(world, "p5", named(REMADE), chance.randint(5, 30), lasts_ms, chance.choice((0.0, 0.8))),
+            Administering(world, named("a1"), chance.randint(5, 30), lasts_ms, min(3, self.brokers), subjects),
+            Producing(world, "p4", named(TRIMMED), chance.randint(5, 20), lasts_ms),
+            Producing(world, "p5", named(REMADE), chance.randint(5, 20), lasts_ms, chance.choice((0.0, 0.8))),
         ]
         seeks = chance.choice((0.0, 0.05))
         readers += [

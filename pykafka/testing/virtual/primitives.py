@@ -152,6 +152,9 @@ class VirtualLock(VirtualSemaphore):
 
     def acquire(self, blocking: bool = True, timeout: float | None = -1) -> bool:
         """Take the lock; return whether that was possible in time (s); a negative timeout is none."""
+        if self._value and not self._scheduler.preemption:  # as most are
+            self._value = 0
+            return True
         return VirtualSemaphore.acquire(self, blocking, None if timeout is None or timeout < 0 else timeout)
 
     def release(self) -> None:
@@ -166,7 +169,7 @@ class VirtualLock(VirtualSemaphore):
             self._line.wake()
 
     def __enter__(self) -> bool:
-        if self._value and not self._scheduler.preemption:  # as most are
+        if self._value and not self._scheduler.preemption:  # as in `acquire`, without a call
             self._value = 0
             return True
         return self.acquire()
