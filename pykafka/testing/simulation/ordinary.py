@@ -32,7 +32,7 @@ ZOOKEEPER = tuple(sorted(zookeeping.FAULTS))
 LASTS_MS = 5_000
 #: How long a message may be on its way (ms): `World.delivery_ms`, two socket time-outs. Its transaction fails at its commit.
 GIVEN_UP_MS = 14_000
-#: How long a topic that was deleted may be away (ms): for the rest of a run.
+#: How long partitions of a topic that was deleted may be away (ms): for the rest of a run.
 AWAY_MS = 600_000
 
 #: What programs do themselves, at any time.
@@ -51,8 +51,8 @@ OWN: tuple[Ordinary, ...] = (
     Ordinary(("TransactionalIdNotFound",), ("describe transactions",), processes=("a1",)),
     # Brokers of 2.8 and before do not have them.
     Ordinary(("UnsupportedVersion",), ("describe transactions", "list transactions"), processes=("a1",)),
-    # It deletes a topic, and makes it anew: what is sent to it, read of it or committed for it fails. If that cannot be made, it
-    # is away for long: seed 212276.
+    # It deletes a topic, and makes it anew: what is sent to it, read of it or committed for it fails. It may have fewer
+    # partitions than a client's question had given it, and programs count them once: they go on to ask for the others.
     *(
         Ordinary(errors, calls, ("change delete remade",), AWAY_MS, processes)
         for errors, calls, processes in (
