@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.admin.transactions import TransactionState
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.exceptions import (
     InvalidProducerEpoch,
@@ -19,7 +20,7 @@ from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.kafkaproducer import KafkaProducer
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster
-from pykafka.testing.transactions import Transaction, TransactionState
+from pykafka.testing.transactions import Transaction
 from tests.support.logins import eventually
 
 NAME = "billing"
