@@ -226,7 +226,7 @@ SEEING_IN = [
 ]
 #: The fake cluster, and what is tried on it.
 FAKE = [f"tests/{name}" for name in ("testing", "conformance", "mutations")]
-#: Seeds of the simulation: the same ones in `make test`, thousands of others in the matrix.
+#: Seeds of the simulation: other ones for each commit, and thousands more in the matrix.
 SEEDS = "tests/testing/test_seeds.py"
 #: Tests without a broker, or with an embedded one: some seconds each.
 QUICK = [
@@ -401,13 +401,13 @@ TEST = {
         ],
         16,
     ),
+    "simulation": Part("4.3.1", [SEEDS, "-m", "not matrix"], 9),
     "access": Part("4.3.1", [*ACCESS, "-m", "not matrix"], 11),
     "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 11),
     "today": Part("4.3.1", [*TODAY, "-m", "not matrix"], 9),
     "seeing-in": Part("4.3.1", [*SEEING_IN, "-m", "not matrix"], 10),
     "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 4),
     "fake": Part("4.3.1", [*FAKE, *without([SEEDS]), "-m", "not matrix"], 6),
-    "simulation": Part("4.3.1", [SEEDS, "-m", "not matrix"], 2),
     "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 4),
     "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 5),
     "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 5, ".venvs/spark42"),
