@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -296,10 +297,12 @@ def test_a_lost_coordinator_is_reported_until_another_is_found(
     def lost() -> list[Report]:
         return [report for report in sender.reports if report.code == (code or 0) and not report.overdue]
 
+    def asked_again(before: int) -> bool:
+        return one.asked > before + 2
+
     for _ in range(3):
         until(handler, lost)
-        asked = one.asked
-        until(handler, lambda: one.asked > asked + 2)
+        until(handler, partial(asked_again, one.asked))
         assert len(lost()) == 1  # no more than the application has to read
         sender.reports.clear()
     sender.stop()
