@@ -106,7 +106,7 @@ def test_a_listener_may_read_what_is_left() -> None:
         left: list[Any] = []
         listener = SimpleNamespace(on_revoked=lambda partitions: left.append(consumer.poll(1, timeout=LIMIT)))
         options: dict[str, Any] = {"group": "billing", "auto_offset_reset": "earliest", "listener": listener}
-        consumer = client.consumer(TOPIC, **CLASSIC, **options)
+        consumer: KafkaConsumer[Any, Any] = client.consumer(TOPIC, **CLASSIC, **options)
         with client.producer() as producer:
             for value in (b"first", b"second"):
                 producer.produce(TOPIC, value).get(timeout=LIMIT)
