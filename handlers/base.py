@@ -81,6 +81,9 @@ os.register_at_fork(after_in_child=_after_fork)
 #: Whether this Python lets Ctrl-C come between the end of a C function `__enter__` and the `with` block (handlers/entering.py).
 GAP_BEFORE_WITH = sys.version_info[:2] == (3, 14)
 
+#: The longest pause before a client of ZooKeeper connects again (s), or up to 40 % more: as of ZooKeeper's own client.
+KAZOO_RETRY_MAX_S = 1.0
+
 
 class RLockType(Protocol):
     """A lock that its owner may take again. Other workers wait until the owner has released it as often as it took it."""
@@ -499,13 +502,17 @@ class Handler(ABC):
     def kazoo_client(self, hosts: str, timeout: float, read_only: bool = False) -> Any:
         """Make a client of ZooKeeper that is not connected yet, a KazooClient.
 
+        It connects again after at most `KAZOO_RETRY_MAX_S`; kazoo's own pauses double up to an hour.
+
         :param hosts: "host:port,host:port/chroot"
         :param timeout: the session timeout to ask for (s)
         :param read_only: whether a server without a quorum will do
         """
         from kazoo.client import KazooClient
 
-        return KazooClient(hosts, timeout=timeout, handler=self.kazoo(), read_only=read_only)
+        kazoo = self.kazoo()
+        retry = {"max_tries": -1, "max_delay": KAZOO_RETRY_MAX_S, "sleep_func": kazoo.sleep_func}
+        return KazooClient(hosts, timeout=timeout, handler=kazoo, read_only=read_only, connection_retry=retry)
 
     def report(self, what: str, error: BaseException) -> None:
         """Log an exception that no caller can receive any more.

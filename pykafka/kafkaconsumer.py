@@ -500,8 +500,10 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
                 while True:
                     if follower.membership is not None:
                         follower.poll(deadline)
+                    elif self._buffers.held:
+                        self._buffers.held = follower.leaves_elsewhere  # a listener may read
                     engine.look()
-                    found = take()
+                    found = None if follower.leaves_elsewhere else take()
                     if found is not None or (follower.wakeup_requested and self._take_wakeup()):
                         return found
                     if not begins and engine.listener is not None:  # iteration waits

@@ -251,9 +251,11 @@ class Commits:
     def commit_at_stop(self, offsets: Offsets) -> None:
         """Commit the offsets that are not committed yet, unless other members may own the partitions by now.
 
-        :raises OffsetsNotCommitted: it failed for the time of a socket timeout, or until `until`
+        :raises OffsetsNotCommitted: it failed until `until`; without that, for the time of a socket timeout
         """
-        deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
+        deadline = self.until
+        if math.isinf(deadline):
+            deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
         if (left := self.uncommitted(offsets)) and self.owns():
             try:
                 self.commit(left, self.owns, deadline)

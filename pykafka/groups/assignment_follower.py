@@ -80,6 +80,8 @@ class AssignmentFollower:
         #: The membership that `leave` is leaving; after an interrupt the next call finishes that, as the first one said.
         self._leaving: GroupMembership | None = None
         self._leave_group: bool | None = None
+        #: Whether a worker is in `leave`.
+        self._is_left = False
         #: The parallel run that reads the consumer, called before the listener; None for none.
         self.run: RevocationHooks | None = None
 
@@ -159,6 +161,16 @@ class AssignmentFollower:
         :param keeping: partitions that the consumer reads further, without the group
         :param leave_group: whether to tell the coordinator; None: unless the member is static
         """
+        before, self._is_left = self._is_left, True
+        self._engine.buffers.held = True  # another worker's call gets nothing, see `leaves_elsewhere`
+        try:
+            self._begin_leaving(midway, keeping, leave_group)
+        finally:
+            self._is_left = before
+            self._engine.buffers.held = self.membership is not None
+            self.wake()
+
+    def _begin_leaving(self, midway: bool, keeping: Collection[TopicPartition], leave_group: bool | None) -> None:
         membership, self.membership = self.membership, None
         if membership is None:
             if self._leaving is not None and not self._leaving.in_callback:
@@ -184,6 +196,12 @@ class AssignmentFollower:
             self._assigned = self._unassigned = frozenset()
             self._engine.resume_assignment(keeping)
             self._engine.buffers.held = False
+
+    @property
+    def leaves_elsewhere(self) -> bool:
+        """Whether another worker leaves the group now: the listener knows of the revocation, so no record may follow."""
+        leaving = self._leaving
+        return self._is_left and not (leaving is not None and leaving.in_callback)
 
     @property
     def is_stable(self) -> bool:

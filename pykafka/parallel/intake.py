@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import TopicPartition
-from pykafka.exceptions import KafkaException
+from pykafka.exceptions import KafkaException, ShareLostError
 from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
@@ -210,6 +210,8 @@ class Intake:
         with self._pool.lock:
             going = self._tasks.revoke_tasks(partitions)
         self._forget(going)
+        if isinstance(self.commit_error, ShareLostError):  # by this very loss: no later commit can mend it, nor has to
+            self.commit_error = None
 
     def _await_tasks(self, going: Collection[Progress], deadline: float) -> None:
         """Wait until no record of partitions is under way, until a deadline (s, of the handler's clock)."""

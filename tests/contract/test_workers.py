@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from pykafka.handlers import Handler, Worker
+from pykafka.handlers.base import KAZOO_RETRY_MAX_S
 from pykafka.handlers.bridge import await_in_bridge
 from pykafka.handlers.patching import original
 from pykafka.handlers.thread_pool import POOL
@@ -512,3 +513,6 @@ def test_kazoo(handler: Handler) -> None:
         return
     expected = {"threads": "SequentialThreadingHandler", "gevent": "SequentialGeventHandler"}
     assert type(handler.kazoo()).__name__ == expected[handler.name]
+    # after a long outage, too, the client comes back soon
+    retry = handler.kazoo_client("127.0.0.1:1", 4.0)._connection.retry_sleeper
+    assert (retry.max_tries, retry.max_delay) == (-1, KAZOO_RETRY_MAX_S)

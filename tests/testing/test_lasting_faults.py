@@ -47,6 +47,8 @@ def test_a_topic_that_is_made_anew_is_another_one(world: World) -> None:
     assert world.remade.present() == set()
     produce(world, 3)
     assert world.remade.present() == {3}
+    assert world.remade.present([0]) == {3}
+    assert world.remade.present([1]) == set()  # of what a reader of another partition has to see
 
 
 def test_what_no_log_has_had_is_found(world: World) -> None:

@@ -19,7 +19,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     error_for,
 )
-from pykafka.groups.classic.heartbeat import ClassicHeartbeats, HeartbeatTarget, Report, encoded, leave_request
+from pykafka.groups.classic.heartbeat import ENDED, ClassicHeartbeats, HeartbeatTarget, Report, encoded, leave_request
 from pykafka.groups.classic.state import EVENT_OF_ERROR, Event, MemberState, State
 from pykafka.groups.coordinator_connection import (
     LEAVE_TIMEOUT_MS,
@@ -500,9 +500,10 @@ class AbstractCoordinator(ABC):
         reports = self.sender.reports
         while reports:
             report = reports.popleft()
-            # while the member joins or syncs, the response to that request says more
-            joined = self.membership.state in {State.STABLE, State.STALE}
-            if joined and self.membership.is_present(report.generation_id, report.member_id):
+            # while the member joins or syncs, the response says more; that to SyncGroup may have waited to be read
+            state, is_out = self.membership.state, report.idle or report.code in ENDED
+            counts = state in {State.STABLE, State.STALE} or (state is State.SYNCING and is_out)
+            if counts and self.membership.is_present(report.generation_id, report.member_id):
                 self._handle_report(report)
         if self.membership.state is State.STABLE and self.connection.is_unknown() and not self.connection.closing:
             self._find_again()

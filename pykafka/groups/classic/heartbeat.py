@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.exceptions import FencedInstanceId, IllegalGeneration, KafkaException, RebalanceInProgress, UnknownMemberId
+from pykafka.groups.coordinator_connection import MOVED
 from pykafka.groups.heartbeat_sender import Activity, Heartbeat, HeartbeatSender
 from pykafka.groups.heartbeat_thread import Call
 from pykafka.protocol import wire
@@ -136,10 +137,10 @@ class ClassicHeartbeats(HeartbeatSender[HeartbeatTarget]):
             self._received()
         elif code in ENDED:
             self._ended = target
-        elif self._is_overdue():
-            self._report(target, code, overdue=True)
         if code:
             self._report(target, code)
+            if code != RebalanceInProgress.ERROR_CODE and code not in ENDED and self._is_overdue():
+                self._report(target, code, overdue=True)
         self._request_poll()
 
     def _failed(self, target: HeartbeatTarget, error: KafkaException) -> None:
@@ -172,7 +173,9 @@ class ClassicHeartbeats(HeartbeatSender[HeartbeatTarget]):
         overdue: bool = False,
     ) -> None:
         before = self._reported  # by identity: a new target begins new reports
-        if before is not None and before[0] is target and before[1] == code and not idle and not overdue:
+        is_repeat = before is not None and before[0] is target and before[1] == code and not (idle or overdue)
+        # The member may have looked for another coordinator in vain: the next report makes it look again.
+        if is_repeat and (self.reports or not (code == 0 or code in MOVED)):
             return
         self._reported = (target, code)
         identity = target.generation_id, target.member_id

@@ -6,19 +6,30 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found
+from pykafka.testing.checks.disturbances import Disturbances
 from pykafka.testing.checks.facts import Facts
-from pykafka.testing.history import ANY, Change, Observe, Operation, Outcome
+from pykafka.testing.history import ANY, Change, Fault, Observe, Operation, Outcome
 
 _CERTAIN = (Outcome.OK, Outcome.NOTE)
+#: A list of the groups of all brokers shows no single moment: it lacks a group whose coordinator changes while brokers are
+#: asked one after another, as one that comes back may not be asked.
+_LISTS, _ABSENT, _MOVES = "list groups", "absent", ("stop", "move_coordinator")
+#: Changes that the client asks for again if no answer comes, with the words of a fault by which the first request comes late:
+#: brokers cannot know that it was given up. A call that has ended before has made one request (ms).
+_REPEATED, _GIVEN_UP_MS = {"alter offsets": frozenset(("late", "OffsetCommit"))}, 500
 
 
 class _Write:
-    """A change of one subject: its value, the begin of its call, and its end, if it has ended."""
+    """A change of one subject: its value, the begin of its call, and its end, if it has ended.
 
-    def __init__(self, value: str, begun: Operation, ended: Operation | None) -> None:
+    :param late_ms: for how long after the end a first request of the call may still come (ms)
+    """
+
+    def __init__(self, value: str, begun: Operation, ended: Operation | None, late_ms: int) -> None:
         self.value = value
         self.begun = begun
         self.ended = ended
+        self.late_ms = late_ms
 
     @property
     def acknowledged(self) -> Operation | None:
@@ -37,9 +48,12 @@ class _Write:
         """
         if self.acknowledged is None:
             return False
-        own = self.acknowledged.number
+        own, until_ms = self.acknowledged.number, self.acknowledged.time_ms + self.late_ms
         return any(
-            other.acknowledged is not None and own < other.begun.number and other.acknowledged.number < before
+            other.acknowledged is not None
+            and own < other.begun.number
+            and until_ms <= other.begun.time_ms
+            and other.acknowledged.number < before
             for other in writes
         )
 
@@ -50,12 +64,27 @@ def check_administration(facts: Facts) -> Iterator[Anomaly]:
     for operation in facts.operations:
         if isinstance(operation.action, Change) and operation.call == operation.number:
             ended = operation if operation.outcome is Outcome.NOTE else facts.ended.get(operation.number)
+            late_ms = _late_ms(facts, operation, ended)
             for subject, value in operation.action.states:
-                writes[subject].append(_Write(value, operation, ended))
+                writes[subject].append(_Write(value, operation, ended, late_ms))
+    disturbances = Disturbances(facts.operations)
     for operation in facts.operations:
         if isinstance(operation.action, Observe) and operation.outcome is Outcome.OK:
+            begun_ms = facts.begun[operation.call].time_ms
+            is_list = operation.action.what == _LISTS and disturbances.any_between(begun_ms, operation.time_ms, _MOVES)
             for subject, value in operation.action.states:
-                yield from _observed(facts, operation, subject, value, writes[subject])
+                if not (is_list and value == _ABSENT):
+                    yield from _observed(facts, operation, subject, value, writes[subject])
+
+
+def _late_ms(facts: Facts, begun: Operation, ended: Operation | None) -> int:
+    """Return for how long after the end of a change its first request may still come, as a fault has held it up (ms)."""
+    assert isinstance(begun.action, Change)
+    words = next((words for name, words in _REPEATED.items() if begun.action.what.startswith(name)), None)
+    if words is None or ended is None or ended.time_ms - begun.time_ms < _GIVEN_UP_MS:
+        return 0
+    faults = [one.action for one in facts.operations[: ended.number] if isinstance(one.action, Fault)]
+    return max((int(fault.words[2]) for fault in faults if words <= set(fault.words)), default=0)
 
 
 def _observed(facts: Facts, operation: Operation, subject: str, value: str, writes: list[_Write]) -> Iterator[Anomaly]:

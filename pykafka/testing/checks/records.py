@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 
 from pykafka.common import TopicPartition
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found, named
+from pykafka.testing.checks.disturbances import Disturbances
 from pykafka.testing.checks.facts import Facts, Polled, Sent
 from pykafka.testing.history import Drained, Operation, Outcome, Place, Poll, Seek, Send
 
 _RESENT = "the producer was not idempotent"
+#: A leader compares sequence numbers with those it remembers: with nothing to compare, it stores whatever comes.
+_FORGOTTEN = "a first request came late, to a log that had forgotten the producer"
 
 
 def check_records(facts: Facts) -> Iterator[Anomaly]:
@@ -54,16 +58,28 @@ def _duplicates(facts: Facts) -> Iterator[Anomaly]:
     places: dict[int, dict[Place, Operation]] = defaultdict(dict)
     for place, value, operation in _appearances(facts):
         places[value].setdefault(place, operation)
+    disturbances = Disturbances(facts.operations)
     for value, shown in places.items():
         sends = [sent for sent in facts.sends.get(value, ()) if not sent.failed]
         topic = next(iter(shown)).topic
         if len(shown) <= max(len(sends), 1) or facts.may_lose(topic):
             continue
         allowed = "" if all(sent.producer.idempotent for sent in sends) else _RESENT
+        if any(_came_late(disturbances, place, sent) for place in shown for sent in sends):
+            allowed = allowed or _FORGOTTEN
         sentence = f"value {value} is stored {len(shown)} times: " + ", ".join(map(named, sorted(shown)))
         yield found(
             Kind.DUPLICATE, sentence, *shown.values(), *(sent.begun for sent in sends), allowed=allowed
         )  # fmt: skip
+
+
+def _came_late(disturbances: Disturbances, place: Place, sent: Sent) -> bool:
+    """Return whether requests came late while a record was sent, and its log has forgotten producers since."""
+    begun_ms = sent.begun.time_ms
+    partition = f"{place.topic} {place.partition}"
+    forgets = [f"{fault} {partition}" for fault in ("forget", "forget_often")]
+    is_late = disturbances.any_between(begun_ms, sent.shown.time_ms, ("late Produce",))
+    return is_late and disturbances.any_between(begun_ms, sys.maxsize, forgets)
 
 
 def _misplaced(facts: Facts) -> Iterator[Anomaly]:

@@ -79,6 +79,8 @@ class Reading:
             **OPTIONS,
             "isolation_level": "read_committed" if committed else "read_uncommitted",
         }
+        #: The numbers of the partitions that it has chosen.
+        self.numbers: frozenset[int] = frozenset()
         #: Whether its process is about to be killed.
         self.crashes_now = False
         #: The offsets that it has read, and those that it has sought and not read since, by partition.
@@ -139,6 +141,7 @@ class Reading:
             consumer.close(CALL_MS / 1000)
             raise
         history.ok(begun)
+        self.numbers = frozenset(one.partition for one in partitions)
         return consumer
 
     def work(self, consumer: Any) -> None:

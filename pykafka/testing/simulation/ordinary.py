@@ -64,10 +64,9 @@ OWN: tuple[Ordinary, ...] = (
     Ordinary(("TransactionalIdNotFound",), ("describe transactions",), processes=("a1",)),
     # Brokers of 2.8 and before do not have them.
     Ordinary(("UnsupportedVersion",), ("describe transactions", "list transactions"), processes=("a1",)),
-    # It deletes a topic, and makes it anew: what is sent to it, read of it or committed for it fails. It may have fewer
-    # partitions than a client's question had given it, and programs count them once: they go on to ask for the others.
+    # It deletes a topic, and makes it anew, as a fault does: what is sent to it, read of it or committed for it fails.
     *(
-        Ordinary(errors, calls, ("change delete remade",), AWAY_MS, processes)
+        Ordinary(errors, calls, ("change delete remade", "remake remade"), AWAY_MS, processes)
         for errors, calls, processes in (
             (UNKNOWN_TOPICS, ("send", "poll", "assign", "committed"), ("p5", "c5", "m5")),
             (("DeliveryUnknownError",), ("send",), ("p5",)),

@@ -14,6 +14,7 @@ from pykafka.exceptions import (
     TransactionFatalError,
     TransactionStateError,
     TransactionUnfinishedError,
+    UnknownTopicOrPartition,
 )
 from pykafka.testing.history import (
     AbortTransaction,
@@ -86,6 +87,8 @@ class Producing:
         # Without acknowledgements of all replicas a producer has no sequence numbers.
         self.is_idempotent = options.get("enable_idempotence") is not False and "acks" not in options
         self.is_remembered = remembered
+        #: How many partitions the topic has, as far as it knows, and whether it has to count them.
+        self.partitions, self._must_count = 0, True
         self._pending: dict[bytes, tuple[Operation, Send]] = {}
 
     def run(self) -> None:
@@ -93,12 +96,17 @@ class Producing:
         with self.world.client(self.name) as client:
             if client is None:
                 return
-            partitions = self._count_partitions(client)
-            if partitions is None:
-                return
-            self.partitions = partitions
-            while self.count > 0 and not self.world.stopping.is_set():
+            while self.count > 0 and self._knows_partitions(client) and not self.world.stopping.is_set():
                 self.work(client)
+
+    def _knows_partitions(self, client: KafkaClient) -> bool:
+        """Count the partitions at first, and when one was not there: a topic that is made anew may have fewer."""
+        if self._must_count:
+            count = self._count_partitions(client)
+            if count is None:
+                return False
+            self.partitions, self._must_count = count, False
+        return True
 
     def _count_partitions(self, client: KafkaClient) -> int | None:
         """Return the number of partitions; None if the simulation ends before the client could ask for it."""
@@ -127,11 +135,12 @@ class Producing:
             for _ in range(self.random.randrange(self.count) + 1):
                 self.send(producer)
                 self.rest()
-                if self.world.stopping.is_set():
+                if self.world.stopping.is_set() or not self._knows_partitions(client):
                     break
             if self.count <= 0 and self.world.await_calm():
                 for _ in range(CALM_RECORDS):
-                    self.send(producer)
+                    if self._knows_partitions(client):
+                        self.send(producer)
                     self.rest()
         finally:
             self.world.call(self.name, "close producer", lambda: producer.close(CALL_MS / 1000))
@@ -164,6 +173,7 @@ class Producing:
         except KafkaException as error:
             del self._pending[payload]
             self.world.history.fail(begun, type(error).__name__)
+            self._must_count = isinstance(error, UnknownTopicOrPartition)
             return None
         return value
 

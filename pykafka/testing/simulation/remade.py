@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from pykafka.protocol import wire
@@ -36,11 +36,16 @@ class Remade:
         """Keep what the log has; call this before the topic is deleted."""
         self._former |= self.present()
 
-    def present(self) -> set[int]:
-        """Return the values that the topic has now: none while there is no such topic."""
+    def present(self, partitions: Collection[int] | None = None) -> set[int]:
+        """Return the values that the topic has now: none while there is no such topic.
+
+        :param partitions: that count; by default all
+        """
         with self._cluster._locked() as state:
-            there = self._topic in state.topics
-        return {int(record.value) for record in self._cluster.records(self._topic)} if there else set()
+            topic = state.topics.get(self._topic)
+            numbers = range(0 if topic is None else len(topic.partitions))
+        chosen = numbers if partitions is None else [number for number in numbers if number in partitions]
+        return {int(record.value) for number in chosen for record in self._cluster.records(self._topic, number)}
 
     def check(self, acknowledged: Iterable[int]) -> NeverStoredError | None:
         """Return an error if messages were acknowledged and are in no log, nor ever were."""

@@ -433,7 +433,9 @@ class Phases:
     def _kept_of(self, reader: Any) -> set[int]:
         """Return the values that the log of a topic has that loses others."""
         remade = self._world.remade
-        return remade.present() if remade is not None and reader.name == "c5" else self._kept
+        if remade is None or reader.name != "c5":
+            return self._kept
+        return remade.present(reader.numbers)  # the topic may have more of them by now
 
     def _is_drained(self, reader: Any) -> bool:
         world = self._world

@@ -13,10 +13,10 @@ from typing import Any
 from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, KazooException, SessionExpiredError
 from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEvent
 
-from pykafka.handlers.base import Handler
+from pykafka.handlers.base import KAZOO_RETRY_MAX_S, Handler
 from pykafka.testing.virtual.zookeeper import EVENTS, LATENCY_S, TICK_S, Connection, Request, ZooKeeper
 
-#: The pause before a client connects again (s), at first: it doubles each time, with as much chance as kazoo leaves to it.
+#: The pause before a client connects again (s), at first: it doubles each time up to `KAZOO_RETRY_MAX_S`, drawn from the seed.
 RETRY_S = 0.1
 #: kazoo pings so much before it has to, by chance (s).
 JITTER_S = 0.4
@@ -255,7 +255,7 @@ class FakeKazooClient:
                 continue
             except (ConnectionLoss, ConnectionRefusedError):
                 self._stopped.wait(delay_s * self.handler.random.random())
-                delay_s *= 2
+                delay_s = min(2 * delay_s, KAZOO_RETRY_MAX_S)
                 continue
             delay_s = RETRY_S
             self._set_state(KeeperState.CONNECTED)

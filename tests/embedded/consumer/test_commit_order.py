@@ -10,7 +10,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.aio import KafkaClient as AioClient
-from pykafka.common import TopicPartition
+from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ResponseTimeoutError
@@ -314,3 +314,36 @@ def test_commits_of_a_simple_consumer(client: KafkaClient, make: Any, group: str
         held.gate.set()
         assert all(worker.join(10) for worker in workers)
         assert held.made[:4] == [5, 9, 8, 7]
+
+
+def test_close_waits_for_the_commits_before_as_long_as_it_is_given(
+    concurrency: Callable[[], dict[str, Any]],
+    cluster: EmbeddedCluster,
+    hold: Callable[[int], Held],
+    make: Any,
+    group: str,
+) -> None:
+    """Seed 302343: also longer than a socket timeout, as an auto-commit pauses after the coordinator has moved."""
+    topic = make()
+    with KafkaClient(cluster.hosts, socket_timeout_ms=1_000, **concurrency()) as client:
+        fill(client, topic, 2)
+        held = hold(1)
+        options: dict[str, Any] = {"auto_commit": True, "auto_commit_interval_ms": 50, "auto_offset_reset": "earliest"}
+        consumer = client.consumer(topic, group=group, **options)
+        for _ in range(2):
+            assert consumer.one(30.0) is not None
+        assert held.begun.wait(30)
+        errors: list[BaseException] = []
+
+        def close() -> None:
+            try:
+                consumer.close(30.0)
+            except KafkaException as error:
+                errors.append(error)
+
+        closing = client.cluster.handler.spawn(close)
+        client.cluster.handler.sleep(1.4)
+        held.gate.set()
+        closing.join(30.0)
+        assert not errors
+        assert committed(client, group, TopicPartition(topic, 0)) == OffsetAndMetadata(2, "pykafka")

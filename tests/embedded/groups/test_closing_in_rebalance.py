@@ -1,20 +1,23 @@
-"""A member that is closed while its group rebalances, as if two services stop together, commits what it has read."""
+"""A member that is closed commits what it has read, also while its group rebalances; no record follows its revocation."""
 
 from __future__ import annotations
 
+import contextlib
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
+from pykafka.exceptions import ConsumerStoppedException
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.testing import FakeCluster
 from tests.support.waiting import until
 
 TOPIC = "orders"
 LIMIT = 20.0
-CLASSIC = {"protocol": "classic", "assignor": "cooperative-sticky", "heartbeat_interval_ms": 50}
+CLASSIC: dict[str, Any] = {"protocol": "classic", "assignor": "cooperative-sticky", "heartbeat_interval_ms": 50}
 
 
 @pytest.mark.parametrize(
@@ -58,3 +61,55 @@ def _close_while_held(cluster: FakeCluster, first: KafkaConsumer, second: KafkaC
         handler.sleep(0.2)
     closing.join(LIMIT)
     assert not closing.is_alive()
+
+
+@pytest.mark.parametrize("method", ["close", "unsubscribe"])
+@pytest.mark.parametrize("options", [{"protocol": "classic", "assignor": "range"}, CLASSIC, {"protocol": "consumer"}])
+def test_no_record_follows_the_revocation(options: dict[str, Any], method: str) -> None:
+    """Also if another worker reads when one leaves the group, and records come before the last commit is made."""
+    with FakeCluster(brokers=1, topics={TOPIC: 1}) as cluster, KafkaClient(cluster.hosts) as client:
+        revoked, goes_on = client.cluster.handler.Event(), client.cluster.handler.Event()
+        read: list[bytes] = []
+
+        def on_revoked(partitions: list[TopicPartition]) -> None:
+            revoked.set()
+            goes_on.wait(LIMIT)
+
+        listener = SimpleNamespace(on_revoked=on_revoked)
+        consumer = client.consumer(
+            TOPIC, group="billing", auto_offset_reset="earliest", auto_commit=True, listener=listener, **options
+        )
+
+        def read_on() -> None:
+            with contextlib.suppress(ConsumerStoppedException):
+                while True:
+                    read.extend(record.value or b"" for record in consumer.poll(timeout=0.05))
+
+        with client.producer() as producer:
+            producer.produce(TOPIC, b"before").get(timeout=LIMIT)
+            reading = client.cluster.handler.spawn(read_on)
+            until(client.cluster.handler, lambda: read == [b"before"])
+            leaving = client.cluster.handler.spawn(getattr(consumer, method))
+            assert revoked.wait(LIMIT)
+            producer.produce(TOPIC, b"after").get(timeout=LIMIT)
+            client.cluster.handler.sleep(0.2)
+            goes_on.set()
+            leaving.join(LIMIT)
+        consumer.close()
+        reading.join(LIMIT)
+        assert not reading.is_alive()
+        assert read == [b"before"]
+
+
+def test_a_listener_may_read_what_is_left() -> None:
+    with FakeCluster(brokers=1, topics={TOPIC: 1}) as cluster, KafkaClient(cluster.hosts) as client:
+        left: list[Any] = []
+        listener = SimpleNamespace(on_revoked=lambda partitions: left.append(consumer.poll(1, timeout=LIMIT)))
+        options: dict[str, Any] = {"group": "billing", "auto_offset_reset": "earliest", "listener": listener}
+        consumer: KafkaConsumer[Any, Any] = client.consumer(TOPIC, **CLASSIC, **options)
+        with client.producer() as producer:
+            for value in (b"first", b"second"):
+                producer.produce(TOPIC, value).get(timeout=LIMIT)
+        (first,) = consumer.poll(1, timeout=LIMIT)
+        consumer.close()
+        assert [first.value, *(record.value for records in left for record in records)] == [b"first", b"second"]

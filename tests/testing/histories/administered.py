@@ -153,6 +153,63 @@ def deleted_record_of_unknown_offset(story: Story) -> None:
     story.note("c", Drained((TOPIC,)))
 
 
+def alter(story: Story, offset: str, lasts_ms: int = 0) -> None:
+    begun = story.invoke("a", Change("alter offsets of g", (State("offset of g", offset),)))
+    story.clock_ms += lasts_ms
+    story.ok(begun)
+
+
+def altered_late(story: Story, lasts_ms: int, after_ms: int) -> None:
+    """The first request of a call is late by 2.5 s; the call ends by another one, and two more follow.
+
+    :param lasts_ms: how long the call takes (ms)
+    :param after_ms: how long after it the last one begins (ms)
+    """
+    story.fault("late", "OffsetCommit", "2500", "1", number=0)
+    alter(story, "87", lasts_ms)
+    alter(story, "26")
+    story.clock_ms += after_ms
+    alter(story, "4")
+    begun = story.invoke("a", Observe("list group offsets"))
+    story.ok(begun, Observe("list group offsets", (State("offset of g", "87"),)))
+
+
+def request_of_a_call_comes_again(story: Story) -> None:
+    altered_late(story, 1_100, 300)
+
+
+def call_has_made_one_request(story: Story) -> None:
+    altered_late(story, 10, 300)
+
+
+def request_comes_later_than_it_can(story: Story) -> None:
+    altered_late(story, 1_100, 3_000)
+
+
+def listed_meanwhile(story: Story, fault: str, what: str = "list groups") -> None:
+    """A group is not shown while something happens to a broker."""
+    story.note("a", Change("begin", (State("group g", "there"),)))
+    begun = story.invoke("a", Observe(what))
+    story.fault(fault, "1", number=0)
+    story.ok(begun, Observe(what, (State("group g", GONE),)))
+
+
+def listed_while_a_broker_comes_back(story: Story) -> None:
+    listed_meanwhile(story, "stop")
+
+
+def listed_while_its_coordinator_moves(story: Story) -> None:
+    listed_meanwhile(story, "move_coordinator")
+
+
+def listed_while_a_leader_moves(story: Story) -> None:
+    listed_meanwhile(story, "move_leader")
+
+
+def described_while_a_broker_comes_back(story: Story) -> None:
+    listed_meanwhile(story, "stop", "describe groups")
+
+
 PLANTED: list[tuple[str, Write]] = [
     ("lost-change", created_and_not_there),
     ("lost-change", deleted_and_still_there),
@@ -161,6 +218,10 @@ PLANTED: list[tuple[str, Write]] = [
     ("unmade-change", refused_and_there),
     ("unmade-change", nobody_changed_it),
     ("unmade-change", shown_before_it_was_asked_for),
+    ("lost-change", call_has_made_one_request),
+    ("lost-change", request_comes_later_than_it_can),
+    ("unmade-change", listed_while_a_leader_moves),
+    ("unmade-change", described_while_a_broker_comes_back),
 ]
 LEGAL: list[tuple[str, Write]] = [
     ("", made_and_shown),
@@ -173,4 +234,7 @@ LEGAL: list[tuple[str, Write]] = [
     ("", not_known_any_more),
     ("", nothing_is_known_of_it),
     ("", deleted_record_of_unknown_offset),
+    ("", request_of_a_call_comes_again),
+    ("", listed_while_a_broker_comes_back),
+    ("", listed_while_its_coordinator_moves),
 ]

@@ -189,11 +189,39 @@ def sent_again_to_another_partition(story: Story) -> None:
     story.poll((0, 2), partition=1)
 
 
+def repeated(story: Story, *faults: tuple[str, ...]) -> None:
+    """Write a record twice, after faults that happen while it is sent."""
+    begun = story.invoke("p", Send(TOPIC, 1, 0))
+    for number, words in enumerate(faults):
+        story.fault(*words, number=number)
+    story.ok(begun, Send(TOPIC, 1, 0, 0))
+    story.poll((0, 1), (3, 1))
+
+
+def late_request_to_a_log_that_remembers(story: Story) -> None:
+    repeated(story, ("late", "Produce", "4000", "3"))
+
+
+def late_request_while_another_log_forgets(story: Story) -> None:
+    repeated(story, ("late", "Produce", "4000", "3"), ("forget", TOPIC, "1"))
+
+
+def forgotten_without_a_late_request(story: Story) -> None:
+    repeated(story, ("forget", TOPIC, "0"))
+
+
+def late_request_to_a_log_that_has_forgotten(story: Story) -> None:
+    repeated(story, ("late", "Produce", "4000", "3"), ("forget", TOPIC, "0"))
+
+
 PLANTED: list[tuple[str, Write]] = [
     ("inconsistent-offsets", inconsistent_offsets),
     ("duplicate", duplicate),
     ("duplicate", duplicate_in_another_partition),
     ("duplicate", duplicate_of_unknown_send),
+    ("duplicate", late_request_to_a_log_that_remembers),
+    ("duplicate", late_request_while_another_log_forgets),
+    ("duplicate", forgotten_without_a_late_request),
     ("G1a", failed_read),
     ("lost-write", lost_write),
     ("unseen", unseen),
@@ -207,6 +235,7 @@ PLANTED: list[tuple[str, Write]] = [
     ("missing-result", missing_result),
 ]
 LEGAL: list[tuple[str, Write]] = [
+    ("duplicate", late_request_to_a_log_that_has_forgotten),
     ("", plain),
     ("", unknown_outcome_took_effect),
     ("", unknown_outcome_took_none),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pykafka.compat.coordinator.metrics import ConsumerCoordinatorMetrics, GroupCoordinatorMetrics
 from pykafka.compat.membership_protocol import DecidePartitions, as_brokers_keep_it
 from pykafka.compat.topic_member import TopicMember
-from pykafka.exceptions import CorruptResponseError
+from pykafka.exceptions import CorruptResponseError, IllegalGeneration, RebalanceInProgress, UnknownMemberId
 from pykafka.groups.assignors.abstract import AbstractPartitionAssignor
 from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor, RoundRobinPartitionAssignor
 from pykafka.groups.classic.coordinator import AbstractCoordinator
@@ -82,6 +82,27 @@ def test_a_member_warns_of_heartbeats_that_were_refused_for_longer_than_its_sess
     )
     assert "GROUP_AUTHORIZATION_FAILED" in caplog.text
     assert "a:9092" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("report", "follows"),
+    [
+        (Report(3, "m-1", 0, "a:9092", idle=True), State.UNJOINED),
+        (Report(3, "m-1", UnknownMemberId.ERROR_CODE, "a:9092"), State.UNJOINED),
+        (Report(3, "m-1", IllegalGeneration.ERROR_CODE, "a:9092"), State.UNJOINED),
+        (Report(2, "m-1", UnknownMemberId.ERROR_CODE, "a:9092"), State.SYNCING),
+        (Report(3, "m-1", RebalanceInProgress.ERROR_CODE, "a:9092"), State.SYNCING),
+    ],
+)
+def test_an_assignment_that_waited_to_be_read_does_not_hide_that_the_member_is_out(
+    handler: Handler, report: Report, follows: State
+) -> None:
+    """Seed 300868: a poll ends before the answer to SyncGroup, and the application takes too long to poll again."""
+    member = Joining(handler, None)
+    member.membership.apply(Event.JOINED, 3, "m-1", "range")
+    member.sender.reports.append(report)
+    assert member.need_rejoin()
+    assert member.membership.state is follows
 
 
 # -- leaving ------------------------------------------------------------------------------------------------------------

@@ -7,12 +7,13 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
 from pykafka.broker import Broker
-from pykafka.exceptions import GroupAuthorizationFailed, NotCoordinatorForGroup
+from pykafka.exceptions import GroupAuthorizationFailed, GroupCoordinatorNotAvailable, NotCoordinatorForGroup
 from pykafka.groups.classic.heartbeat import ClassicHeartbeats, HeartbeatTarget, Report
 from pykafka.groups.heartbeat_sender import Activity, Heartbeat
 from pykafka.groups.heartbeat_thread import HeartbeatThread
@@ -277,5 +278,32 @@ def test_heartbeats_that_are_refused_for_longer_than_the_session_are_told_once(
     until(handler, lambda: not sender.heartbeat.session_expired())
     refuse()
     until(handler, lambda: len(overdue()) == 2)  # another time
+    sender.stop()
+    broker.close()
+
+
+@pytest.mark.parametrize("code", [NotCoordinatorForGroup.ERROR_CODE, GroupCoordinatorNotAvailable.ERROR_CODE, None])
+def test_a_lost_coordinator_is_reported_until_another_is_found(
+    handler: Handler, coordinators: tuple[Coordinator, Coordinator], code: int | None
+) -> None:
+    """Also if the session is over with the first such answer, and if the first look-up has found no other coordinator."""
+    one, _ = coordinators
+    sender = member(handler, interval_ms=50, session_ms=500)
+    broker = broker_of(handler, one, timeout_ms=200)
+    one.code, one.hangs = code or 0, code is None
+    sender.heartbeat.last_receive = sender.heartbeat.last_reset = sender.heartbeat.last_send = -10.0
+    sender.set_target(beat(broker), restart=False)
+
+    def lost() -> list[Report]:
+        return [report for report in sender.reports if report.code == (code or 0) and not report.overdue]
+
+    def asked_again(before: int) -> bool:
+        return one.asked > before + 2
+
+    for _ in range(3):
+        until(handler, lost)
+        until(handler, partial(asked_again, one.asked))
+        assert len(lost()) == 1  # no more than the application has to read
+        sender.reports.clear()
     sender.stop()
     broker.close()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pykafka.exceptions import KafkaException, ShareLostError
 from pykafka.handlers import Handler
 from tests.support.fakeconsumer import FakeConsumer, FakeRecord, log_of
 from tests.unit.parallel.runs import A, B, Handled, make, until
@@ -69,6 +70,26 @@ class TestRevocation:
             assert not held[0].ack()
             assert run.stats().late == 1
         assert not consumer.commits
+
+    @pytest.mark.parametrize(
+        ("error", "is_raised"), [(ShareLostError("out", {}), False), (KafkaException("away"), True)]
+    )
+    def test_a_commit_that_only_met_the_loss_does_not_end_the_run(
+        self, handler: Handler, error: KafkaException, is_raised: bool
+    ) -> None:
+        """It was logged and counted when it failed, maybe hours ago; any other error may be of partitions that stayed."""
+        consumer = FakeConsumer(handler, {A: log_of(A, 10)})
+        consumer.commit_errors.append(error)
+        run = make(handler, consumer, Handled(handler), commit_interval=0.05).start()
+        until(handler, lambda: run.stats().failed_commits == 1)
+        consumer.change(lambda: consumer.lose([A]))
+        until(handler, lambda: not consumer.owned)
+        if is_raised:
+            with pytest.raises(KafkaException, match="away"):
+                run.stop()
+        else:
+            assert run.stop()
+        assert run.stats().failed_commits == 1
 
     def test_it_comes_back_while_a_record_still_runs(self, handler: Handler) -> None:
         consumer = FakeConsumer(handler, {A: log_of(A, 10, keys=2)})
