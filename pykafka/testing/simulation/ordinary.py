@@ -119,8 +119,9 @@ ORDINARY: tuple[Ordinary, ...] = (
         faults=UNREACHABLE,
         lasts_ms=LASTS_MS,
     ),
-    # An InitProducerId of its own that came late has raised the epoch: the log has the marker of it, and refuses the former.
-    Ordinary(("InvalidProducerEpoch",), ("send",), OVERTAKEN, LASTS_MS, processes=("t1", "j1")),
+    # An InitProducerId of its own that came late has raised the epoch, as it names no producer: the coordinator refuses the
+    # former one, and so does a log that has the marker of it. The client cannot tell that from another producer of its id.
+    Ordinary(("InvalidProducerEpoch", "ProducerFencedError"), ("send",), OVERTAKEN, LASTS_MS, processes=("t1", "j1")),
     # Records that could not be delivered in time; in a transaction, those behind one that was given up are out of order.
     Ordinary(
         ("DeliveryUnknownError", "MessagesNotDelivered", "OutOfOrderSequenceNumber", "ProducerStoppedException"),
