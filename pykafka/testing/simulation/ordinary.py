@@ -136,6 +136,8 @@ ORDINARY: tuple[Ordinary, ...] = (
         faults=(*UNREACHABLE, *REFUSED, "hold_markers"),
         lasts_ms=LASTS_MS + GIVEN_UP_MS,
     ),
+    # Partitions are added to a transaction once the markers of the one before are written, and its messages wait for that.
+    Ordinary(("ResponseTimeoutError",), ("send",), ("hold_markers",), LASTS_MS, processes=("t1", "j1", "x1", "x2")),
     # A partition has no leader, or memory is full of messages for one that cannot be reached.
     Ordinary(("LeaderNotFoundError", "ProducerQueueFullError"), ("send",), (*UNREACHABLE, *REFUSED), LASTS_MS),
     # The node of an owner stays until its session ends: another member meets it in vain for that long.
