@@ -164,6 +164,14 @@ ORDINARY: tuple[Ordinary, ...] = (
         (*UNREACHABLE, *REFUSED, "limit tasks.dlq"),
         LASTS_MS,
     ),
+    # A commit got no answer, and the next attempt an error that does not say what became of the first: such an InitProducerId
+    # has come between them, and ended the transaction.
+    Ordinary(
+        ("TransactionOutcomeUnknownError",),
+        ("commit-transaction", "close producer", "exactly_once"),
+        OVERTAKEN,
+        LASTS_MS,
+    ),
     # An InitProducerId whose answer came late has raised the epoch. In version 2, Kafka's own coordinator refuses an abort so
     # while the markers of the transaction before are due.
     Ordinary(
