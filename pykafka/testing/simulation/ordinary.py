@@ -173,10 +173,11 @@ ORDINARY: tuple[Ordinary, ...] = (
         LASTS_MS,
     ),
     # An InitProducerId whose answer came late has raised the epoch. In version 2, Kafka's own coordinator refuses an abort so
-    # while the markers of the transaction before are due.
+    # while the markers of the transaction before are due. A late AddPartitionsToTxn opens a transaction while the next one asks
+    # for its epoch: before version 2 the coordinator ends it by a new epoch, which nobody gets.
     Ordinary(
         ("ProducerFencedError",),
-        ("abort-transaction", "commit-transaction", "close producer", "exactly_once", "send_offsets"),
+        ("begin", "abort-transaction", "commit-transaction", "close producer", "exactly_once", "send_offsets"),
         OVERTAKEN,
         LASTS_MS,
     ),
