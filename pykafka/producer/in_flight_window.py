@@ -22,8 +22,8 @@ gets new numbers in a new epoch, after all uncertain ones have been asked about 
 So an acknowledged batch does not prove that an uncertain one before it is written: that one is asked about (`overtaken`). If
 the broker refuses it then, either it is written and no longer remembered, or the later batch was taken without it, and its
 outcome stays unknown. Only if the log has no room for it (`skipped`) is it certainly not written, and sent anew. If the broker
-has refused it before (`bypassed`), as one that was restarted does, and the log has just as many records between the batches that
-were acknowledged, these count as the uncertain ones.
+has refused it before (`bypassed`), as one that was restarted does, and the log has just as many records between the batches
+that were acknowledged, these count as the uncertain ones.
 """
 
 from __future__ import annotations
