@@ -140,6 +140,8 @@ ORDINARY: tuple[Ordinary, ...] = (
     Ordinary(("ResponseTimeoutError",), ("send",), ("hold_markers",), LASTS_MS, processes=("t1", "j1", "x1", "x2")),
     # A partition has no leader, or memory is full of messages for one that cannot be reached.
     Ordinary(("LeaderNotFoundError", "ProducerQueueFullError"), ("send",), (*UNREACHABLE, *REFUSED), LASTS_MS),
+    # The last commit of a member of ZooKeeper's group does not reach the coordinator in time: no rebalance is the cause.
+    Ordinary(("OffsetsNotCommitted",), ("stop consumer",), (*UNREACHABLE, *REFUSED), LASTS_MS),
     # The node of an owner stays until its session ends: another member meets it in vain for that long.
     Ordinary(("ZooKeeperError", "PartitionOwnedError"), faults=ZOOKEEPER, lasts_ms=LASTS_MS),
     # A topic that a look-up has made anew has one replica, and no leader while that one is stopped.
