@@ -35,6 +35,8 @@ OVERTAKEN = (
     ),
     *("stop", "pause", "hang_up", "latency", "network", "cut_all", "hold_markers"),
 )
+#: The programs that write in transactions.
+IN_TRANSACTIONS = ("t1", "j1", "x1", "x2")
 #: Faults by which ZooKeeper does not answer, or its sessions end.
 ZOOKEEPER = tuple(sorted(zookeeping.FAULTS))
 #: How long a fault may make calls fail after its end (ms): a batch waits behind others, and keeps the last error; a client
@@ -121,7 +123,9 @@ ORDINARY: tuple[Ordinary, ...] = (
     ),
     # An InitProducerId of its own that came late has raised the epoch, as it names no producer: the coordinator refuses the
     # former one, and so does a log that has the marker of it. The client cannot tell that from another producer of its id.
-    Ordinary(("InvalidProducerEpoch", "ProducerFencedError"), ("send",), OVERTAKEN, LASTS_MS, processes=("t1", "j1")),
+    Ordinary(
+        ("InvalidProducerEpoch", "ProducerFencedError"), ("send",), OVERTAKEN, LASTS_MS, processes=IN_TRANSACTIONS
+    ),
     # Records that could not be delivered in time; in a transaction, those behind one that was given up are out of order.
     Ordinary(
         ("DeliveryUnknownError", "MessagesNotDelivered", "OutOfOrderSequenceNumber", "ProducerStoppedException"),
@@ -137,7 +141,7 @@ ORDINARY: tuple[Ordinary, ...] = (
         lasts_ms=LASTS_MS + GIVEN_UP_MS,
     ),
     # Partitions are added to a transaction once the markers of the one before are written, and its messages wait for that.
-    Ordinary(("ResponseTimeoutError",), ("send",), ("hold_markers",), LASTS_MS, processes=("t1", "j1", "x1", "x2")),
+    Ordinary(("ResponseTimeoutError",), ("send",), ("hold_markers",), LASTS_MS, processes=IN_TRANSACTIONS),
     # A partition has no leader, or memory is full of messages for one that cannot be reached.
     Ordinary(("LeaderNotFoundError", "ProducerQueueFullError"), ("send",), (*UNREACHABLE, *REFUSED), LASTS_MS),
     # The last commit of a member of ZooKeeper's group does not reach the coordinator in time: no rebalance is the cause.
