@@ -152,6 +152,8 @@ ORDINARY: tuple[Ordinary, ...] = (
     Ordinary(("RequestTimedOut",), ("send",), ("stop", "isolate"), LASTS_MS, processes=("p5",)),
     # The preferred leader is away, or does not have all yet.
     Ordinary(("PreferredLeaderNotAvailable",), ("elect leaders",), UNREACHABLE, LASTS_MS, processes=("a1",)),
+    # Records are deleted while their partition cannot be fetched for so long that the client raises the next error of it.
+    Ordinary(("OffsetOutOfRangeError",), ("poll",), (*UNREACHABLE, *REFUSED), LASTS_MS, processes=("c4", "m4")),
     # A broker has left the cluster while all of them are asked.
     Ordinary(("BrokerNotAvailable",), ("list",), UNREACHABLE, LASTS_MS, processes=("a1",)),
     # Share sessions end with their connections, and their records cannot be read if a fault damages them.
