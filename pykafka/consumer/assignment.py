@@ -297,8 +297,7 @@ class Assignment(ABC):
 
     def resume_assignment(self, kept: Collection[TopicPartition]) -> None:
         """Continue some of the suspended partitions, paused or not as they were; give up the others."""
-        suspended, self._suspended = self._suspended, {}
-        if not suspended:
+        if not (suspended := self._suspended):
             return
         back = {key: suspended[key] for key in kept if key in suspended}
         for key in suspended.keys() - back.keys():
@@ -308,7 +307,11 @@ class Assignment(ABC):
             if not was_paused:
                 self.buffers.resume(owned)
         self.start_lookup.begin((owned, self._way_back(owned)) for owned, _ in back.values() if owned.position < 0)
+        self._suspended = {}  # last: one without a position is suspended until it waits for its start, see `is_starting`
         self.has_arrived.set()
+
+    def _only_suspended(self) -> list[OwnedPartition]:
+        return [owned for owned, _ in list(self._suspended.values()) if owned.key not in self.partitions]
 
     def _add(self, added: Mapping[TopicPartition, OwnedPartition]) -> None:
         with self._changing:
@@ -395,7 +398,7 @@ class Assignment(ABC):
         Return at once: a worker asks for the offsets, as often as it takes, and nothing is read before it knows them.
         """
         read = [owned for owned in self.partitions.values() if owned.position >= 0]
-        suspended = [owned for owned, _ in self._suspended.values() if owned.position >= 0]
+        suspended = [owned for owned in self._only_suspended() if owned.position >= 0]
         self.in_process.put_back()
         self._detach(read)
         self.start_lookup.begin((owned, self._way_back(owned)) for owned in read)
@@ -434,8 +437,7 @@ class Assignment(ABC):
 
     def lost(self) -> set[TopicPartition]:
         """Return the partitions that are not read any more, of which the application has records without a commit."""
-        suspended = {owned.key for owned, _ in list(self._suspended.values()) if self.in_process.has(owned)}
-        return self.in_process.lost | suspended
+        return self.in_process.lost | {owned.key for owned in self._only_suspended() if self.in_process.has(owned)}
 
     def note_committed(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Count committed messages as processed, though they are those of the last call."""
@@ -463,8 +465,8 @@ class Assignment(ABC):
     # -- starts ----------------------------------------------------------------------------------------------------
 
     def is_starting(self, owned: OwnedPartition) -> bool:
-        """Return whether a worker looks for the start of a partition: then it needs no position from the application."""
-        return bool(self.start_lookup.waiting([owned.key]))
+        """Return whether a worker looks for the start of a partition, or will if it is resumed: the application need not."""
+        return owned.key in self._suspended or bool(self.start_lookup.waiting([owned.key]))
 
     def start_found(self, owned: OwnedPartition, offset: int) -> None:
         """Note where a partition begins. `StartLookup` calls this in the same step that sets its position."""

@@ -119,7 +119,7 @@ class DeliveryDeadlines:
                 batch.failures += 1
                 # without numbers the last error might say that it is not stored, which is not known of this attempt
                 known = batch.last_error if in_flight.numbered else None
-                late.append((batch, known or self._unanswered(queue)))
+                late.append((batch, known or self._unanswered(queue, in_flight.numbered)))
             elif in_flight in queue.window.batches:
                 late += [(one.batch, None) for one in queue.window.drop(in_flight)]
         while queue.closed_batches and queue.closed_batches[0].created + self._timeout_s <= now:
@@ -130,7 +130,13 @@ class DeliveryDeadlines:
                 late.append((open_batch, None))
         return late
 
-    def _unanswered(self, queue: PartitionQueue) -> KafkaException:
+    def _unanswered(self, queue: PartitionQueue, numbered: bool) -> KafkaException:
+        if self._core.transaction is not None and not numbered:  # they get their numbers after that
+            return ResponseTimeoutError(
+                "the partition is not in the transaction in time; its coordinator may still be ending the transaction before, "
+                "or delivery_timeout_ms is too short",
+                api="AddPartitionsToTxn",
+            )
         sender = cast("LeaderRequests", queue.sender)  # set before a batch is on the wire
         return ResponseTimeoutError(
             "no answer in time; the broker may be overloaded, or delivery_timeout_ms too short",

@@ -19,10 +19,11 @@ log, which knows nothing of the producer: what it takes proves nothing about bat
 gone (`topic_missing`). What follows a batch that was given up
 gets new numbers in a new epoch, after all uncertain ones have been asked about by sending them under their old numbers.
 
-So an acknowledged batch does not prove that an uncertain one before it is written, unless the log has just as many records
-between the batches that were acknowledged. Else that one is asked about (`overtaken`). If the broker refuses it then, either it
-is written and no longer remembered, or the later batch was taken without it, and its outcome stays unknown. Only if the log has
-no room for it (`skipped`) is it certainly not written, and sent anew.
+So an acknowledged batch does not prove that an uncertain one before it is written: that one is asked about (`overtaken`). If
+the broker refuses it then, either it is written and no longer remembered, or the later batch was taken without it, and its
+outcome stays unknown. Only if the log has no room for it (`skipped`) is it certainly not written, and sent anew. If the broker
+has refused it before (`bypassed`), as one that was restarted does, and the log has just as many records between the batches
+that were acknowledged, these count as the uncertain ones.
 """
 
 from __future__ import annotations
@@ -319,7 +320,7 @@ class InFlightWindow:
                 other.outcome_unknown, other.broken = False, True
             elif other.outcome_unknown and (other.producer_id, other.epoch) == (in_flight.producer_id, in_flight.epoch):
                 uncertain.append(other)
-        if room == sum(other.count for other in uncertain):
+        if room == sum(other.count for other in uncertain) and all(other.bypassed for other in uncertain):
             for other in uncertain:
                 self._finish(other)  # it may be on its way again
                 self.batches.remove(other)

@@ -10,7 +10,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from pykafka import KafkaClient
 from pykafka.admin import TransactionState
 from pykafka.common import OffsetType
-from pykafka.exceptions import TransactionAbortableError, TransactionFatalError
+from pykafka.exceptions import (
+    ConcurrentTransactions,
+    ResponseTimeoutError,
+    TransactionAbortableError,
+    TransactionFatalError,
+)
 from pykafka.testing import FakeCluster
 
 TOPIC = "orders"
@@ -123,6 +128,23 @@ def test_held_markers_hold_the_next_transaction_up(cluster: FakeCluster, client:
         producer.produce(TOPIC, b"two", partition=0)
         producer.commit_transaction()
     assert values(cluster) == [b"one", b"two"]
+
+
+def test_a_message_that_waits_for_held_markers_fails_with_that_reason(
+    cluster: FakeCluster, client: KafkaClient
+) -> None:
+    with client.producer(transactional_id="billing", delivery_timeout_ms=500) as producer:
+        producer.begin_transaction()
+        producer.produce(TOPIC, b"one", partition=0)
+        cluster.hold_markers()
+        producer.commit_transaction()
+        producer.begin_transaction()
+        with pytest.raises((ResponseTimeoutError, ConcurrentTransactions), match="transaction") as raised:
+            producer.produce(TOPIC, b"two", partition=0).get(WAIT_S)
+        assert "the broker may be overloaded" not in str(raised.value)
+        cluster.release_markers()
+        producer.abort_transaction()
+    assert values(cluster) == [b"one"]
 
 
 def test_released_markers_are_read_at_once(cluster: FakeCluster, client: KafkaClient) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pykafka.testing.checks.errors import what_of
-from pykafka.testing.history import Commit, Operation, Outcome
+from pykafka.testing.history import Commit, Fault, Operation, Outcome
 from pykafka.testing.simulation.ordinary import OWN
 
 
@@ -19,6 +19,8 @@ _NEVER = frozenset({"InvalidTxnState", "TransactionFatalError", "TransactionStat
 _OF_A_LEADER = "acknowledge"
 #: Who writes to the topic that is deleted and made anew: if a client's question makes it, it has one replica.
 _UNSPARED = frozenset({"p5"})
+#: An election of the preferred leader, which cannot lead while its broker is stopped.
+_AWAY = ("elect leaders", "PreferredLeaderNotAvailable")
 
 
 def failures(history: Iterable[Operation], calm_ms: int, grace_ms: int) -> list[tuple[str, BaseException]]:
@@ -29,11 +31,16 @@ def failures(history: Iterable[Operation], calm_ms: int, grace_ms: int) -> list[
     """
     begun: dict[int, Operation] = {}
     found: list[tuple[str, BaseException]] = []
+    stops = False
     for operation in history:
+        if isinstance(operation.action, Fault) and 0 <= calm_ms <= operation.time_ms:
+            stops = stops or operation.action.words[:1] == ("stop",)
         if operation.outcome is Outcome.INVOKE:
             begun[operation.number] = operation
         elif operation.outcome in (Outcome.FAIL, Outcome.UNKNOWN):
             before, what = begun[operation.call], what_of(operation)
+            if stops and (what, operation.error) == _AWAY:
+                continue
             if operation.error in _NEVER:
                 found.append((operation.process, CalmError(f"{what} failed with {operation.error}")))
             elif 0 <= calm_ms <= before.time_ms - grace_ms and not _is_own(operation, what, before):

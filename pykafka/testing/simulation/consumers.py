@@ -148,8 +148,12 @@ class Reading:
         """Read until the simulation ends."""
         while not self.world.stopping.is_set():
             self.poll(consumer)
-            if self.positions and self.random.random() < self.seeks:
+            if self.positions and self.goes_back():
                 self._seek(consumer)
+
+    def goes_back(self) -> bool:
+        """Return whether it seeks now."""
+        return self.random.random() < self.seeks
 
     def _seek(self, consumer: Any) -> None:
         key = self.random.choice(sorted(self.positions))

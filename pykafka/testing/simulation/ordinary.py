@@ -35,6 +35,8 @@ OVERTAKEN = (
     ),
     *("stop", "pause", "hang_up", "latency", "network", "cut_all", "hold_markers"),
 )
+#: The programs that write in transactions.
+IN_TRANSACTIONS = ("t1", "j1", "x1", "x2")
 #: Faults by which ZooKeeper does not answer, or its sessions end.
 ZOOKEEPER = tuple(sorted(zookeeping.FAULTS))
 #: How long a fault may make calls fail after its end (ms): a batch waits behind others, and keeps the last error; a client
@@ -121,8 +123,11 @@ ORDINARY: tuple[Ordinary, ...] = (
         faults=UNREACHABLE,
         lasts_ms=LASTS_MS,
     ),
-    # An InitProducerId of its own that came late has raised the epoch: the log has the marker of it, and refuses the former.
-    Ordinary(("InvalidProducerEpoch",), ("send",), OVERTAKEN, LASTS_MS, processes=("t1", "j1")),
+    # An InitProducerId of its own that came late has raised the epoch, as it names no producer: the coordinator refuses the
+    # former one, and so does a log that has the marker of it. The client cannot tell that from another producer of its id.
+    Ordinary(
+        ("InvalidProducerEpoch", "ProducerFencedError"), ("send",), OVERTAKEN, LASTS_MS, processes=IN_TRANSACTIONS
+    ),
     # Records that could not be delivered in time; in a transaction, those behind one that was given up are out of order.
     Ordinary(
         ("DeliveryUnknownError", "MessagesNotDelivered", "OutOfOrderSequenceNumber", "ProducerStoppedException"),
@@ -137,14 +142,20 @@ ORDINARY: tuple[Ordinary, ...] = (
         faults=(*UNREACHABLE, *REFUSED, "hold_markers"),
         lasts_ms=LASTS_MS + GIVEN_UP_MS,
     ),
+    # Partitions are added to a transaction once the markers of the one before are written, and its messages wait for that.
+    Ordinary(("ResponseTimeoutError",), ("send",), ("hold_markers",), LASTS_MS, processes=IN_TRANSACTIONS),
     # A partition has no leader, or memory is full of messages for one that cannot be reached.
     Ordinary(("LeaderNotFoundError", "ProducerQueueFullError"), ("send",), (*UNREACHABLE, *REFUSED), LASTS_MS),
+    # The last commit of a member of ZooKeeper's group does not reach the coordinator in time: no rebalance is the cause.
+    Ordinary(("OffsetsNotCommitted",), ("stop consumer",), (*UNREACHABLE, *REFUSED), LASTS_MS),
     # The node of an owner stays until its session ends: another member meets it in vain for that long.
     Ordinary(("ZooKeeperError", "PartitionOwnedError"), faults=ZOOKEEPER, lasts_ms=LASTS_MS),
     # A topic that a look-up has made anew has one replica, and no leader while that one is stopped.
     Ordinary(("RequestTimedOut",), ("send",), ("stop", "isolate"), LASTS_MS, processes=("p5",)),
     # The preferred leader is away, or does not have all yet.
     Ordinary(("PreferredLeaderNotAvailable",), ("elect leaders",), UNREACHABLE, LASTS_MS, processes=("a1",)),
+    # Records are deleted while their partition cannot be fetched for so long that the client raises the next error of it.
+    Ordinary(("OffsetOutOfRangeError",), ("poll",), (*UNREACHABLE, *REFUSED), LASTS_MS, processes=("c4", "m4")),
     # A broker has left the cluster while all of them are asked.
     Ordinary(("BrokerNotAvailable",), ("list",), UNREACHABLE, LASTS_MS, processes=("a1",)),
     # Share sessions end with their connections, and their records cannot be read if a fault damages them.
@@ -163,11 +174,20 @@ ORDINARY: tuple[Ordinary, ...] = (
         (*UNREACHABLE, *REFUSED, "limit tasks.dlq"),
         LASTS_MS,
     ),
+    # A commit got no answer, and the next attempt an error that does not say what became of the first: such an InitProducerId
+    # has come between them, and ended the transaction.
+    Ordinary(
+        ("TransactionOutcomeUnknownError",),
+        ("commit-transaction", "close producer", "exactly_once"),
+        OVERTAKEN,
+        LASTS_MS,
+    ),
     # An InitProducerId whose answer came late has raised the epoch. In version 2, Kafka's own coordinator refuses an abort so
-    # while the markers of the transaction before are due.
+    # while the markers of the transaction before are due. A late AddPartitionsToTxn opens a transaction while the next one asks
+    # for its epoch: before version 2 the coordinator ends it by a new epoch, which nobody gets.
     Ordinary(
         ("ProducerFencedError",),
-        ("abort-transaction", "commit-transaction", "close producer", "exactly_once", "send_offsets"),
+        ("begin", "abort-transaction", "commit-transaction", "close producer", "exactly_once", "send_offsets"),
         OVERTAKEN,
         LASTS_MS,
     ),

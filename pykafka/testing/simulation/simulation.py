@@ -244,8 +244,7 @@ class Simulation:
         writers: list[Any] = [
             Producing(world, "p1", named(ORDERS), count, lasts_ms, bursts, not self.forgets, **options)
         ]
-        # A client cannot tell a batch that is lost from one that is written if others' records are where it would be.
-        if chance.random() < 0.6 and not self.forgets_often:
+        if chance.random() < 0.6:
             writers.append(Transacting(world, named("t1"), named(ORDERS), chance.randint(5, 30), lasts_ms))
         committed, seeks = chance.random() < 0.5, chance.choice((0.0, 0.05))
         readers: list[Any] = [Reading(world, "c1", named(ORDERS), committed, seeks)]

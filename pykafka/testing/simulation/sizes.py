@@ -119,6 +119,10 @@ class Bounded(Reading):
         self._most = 0
         return super().open(client)
 
+    def goes_back(self) -> bool:
+        """Return whether it seeks now: not in the calm time, in which it would not come to the end by a record a poll."""
+        return not self.world.calm.is_set() and super().goes_back()
+
     def poll(self, consumer: Any) -> None:
         """Look how much memory the consumer takes, and poll."""
         if self.random.random() < _SLOW:

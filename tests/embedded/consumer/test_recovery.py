@@ -21,11 +21,13 @@ from pykafka.exceptions import (
     OffsetOutOfRangeError,
     OffsetResetNeededError,
     OffsetsNotCommitted,
+    SocketDisconnectedError,
     UnstableOffsetCommit,
 )
 from pykafka.handlers import Handler
 from pykafka.metadata.group_offsets import commit_failures, committed_offsets
 from pykafka.protocol import PartitionOffsetCommitRequest, PartitionOffsetFetchRequest, wire
+from pykafka.testing import FakeCluster
 from tests.support import scripted
 from tests.support.inside import engine_of
 from tests.support.scripted import TOPIC, NamesItself, ScriptedBroker, batch
@@ -455,3 +457,24 @@ def test_a_leader_that_names_itself_as_the_closest_replica_is_read(
         assert message.value == b"message"
         assert broker.fetches < 20
         consumer.stop()
+
+
+@both
+def test_a_suspended_partition_that_is_put_back_needs_no_position_from_the_application(greenlets: bool) -> None:
+    """Recovery tried it again before its group had given it back, and the next poll raised OffsetResetNeededError."""
+    with FakeCluster(topics={TOPIC: 1}) as cluster, KafkaClient(cluster.hosts, use_greenlets=greenlets) as client:
+        with client.producer() as producer:
+            producer.produce(TOPIC, b"message").get(10)
+        with client.consumer(TOPIC, group="g", auto_commit=False, auto_offset_reset=OffsetType.EARLIEST) as consumer:
+            engine = engine_of(consumer)
+            assert [record.value for record in consumer.poll(timeout=10)] == [b"message"]
+            key = TopicPartition(TOPIC, 0)
+            owned = engine.partitions[key]
+            engine.suspend_assignment([key])  # a rebalance begins
+            owned.fetcher.detach(owned)
+            engine.put_back()  # the transaction is aborted
+            engine.recovery.failed(owned, SocketDisconnectedError())
+            until(engine.handler, lambda: engine.recovery.error_of(owned) is not None)
+            until(engine.handler, lambda: engine.recovery.error_of(owned) is None)
+            engine.resume_assignment([key])
+            assert [record.value for record in consumer.poll(timeout=10)] == [b"message"]
