@@ -6,7 +6,13 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from pykafka.exceptions import InvalidRecord, KafkaException, ProtocolClientError, RequestTimedOut
+from pykafka.exceptions import (
+    InvalidRecord,
+    KafkaException,
+    ProducerStoppedException,
+    ProtocolClientError,
+    RequestTimedOut,
+)
 from pykafka.producer.in_flight_window import Verdict
 
 if TYPE_CHECKING:
@@ -171,9 +177,12 @@ class BatchResults:
             self._listener.on_retry(batch, error)
         parts = self._owner.divide(batch, error)
         with self._lock:
-            if batch.done:  # a close has given it up meanwhile: that error stands
+            done = batch.done
+            if done:
                 batch.parts = None
-                return
+        if done:  # meanwhile its time has ended, or a close has given it up: that error stands
+            self.give_up(batch, batch.error or error or ProducerStoppedException("the producer was stopped"), True)
+            return
         about = (batch.topic, batch.partition_id, batch.count, len(parts))
         log.info("%s/%d: %d messages go in %d parts: %s", *about, reason)
         with self._lock:

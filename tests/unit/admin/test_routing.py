@@ -83,7 +83,7 @@ class Node:
         def __init__(self, node: Node) -> None:
             self.node = node
 
-        def get_when_due(self) -> Any:
+        def get_when_due(self, until: float | None) -> Any:
             node = self.node
             node.log.append(f"read {node.id}")
             step = node.script.pop(0) if len(node.script) > 1 else node.script[0]

@@ -601,7 +601,8 @@ def test_behind_one_without_room_another_is_proven(window: InFlightWindow) -> No
     window.on_result(second, None, 0)
     window.on_result(third, ResponseTimeoutError())
     assert first.skipped
-    assert window.on_result(fourth, None) == [(third, Verdict.DELIVERED), (fourth, Verdict.DELIVERED)]
+    assert window.on_result(fourth, None, third.count) == [(third, Verdict.DELIVERED), (fourth, Verdict.DELIVERED)]
+    assert list(window.batches) == [first]
 
 
 @pytest.mark.parametrize("again", [True, False])
