@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from time import process_time
 from typing import Any
@@ -146,6 +146,7 @@ class Simulation:
             self.plan = sorted(plan, key=lambda fault: fault.at_ms)
 
     def _calm_plan(self, targets: Targets) -> list[PlannedFault]:
+        targets = replace(targets, coordinated=[*targets.coordinated, ("group", "keepers")])
         plan = draw_calm(Random(f"calm {self.seed}"), targets)
         if self.changes_topics:
             steps = returns(Random(f"returns {self.seed}"), RETURNS_MS)
