@@ -48,6 +48,8 @@ AUTO_COMMIT_MS, HANDLING_S, DEATH = 200, 1.0, 0.2
 NOTICES_MS = 1_000
 #: How long a member waits at most before it changes its subscription again (s): less than an answer takes, or more.
 CHANGES_S = (0.002, 0.01, 0.05)
+#: How long it waits for records between two changes (ms).
+SHORT_POLL_MS = 5
 #: What consumers have in common.
 OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 2_000, "fetch_max_wait_ms": 1_000}
 
@@ -184,10 +186,17 @@ class Reading:
 
     def poll(self, consumer: Any) -> None:
         """Poll once."""
+        self.poll_for(consumer, POLL_MS)
+
+    def poll_for(self, consumer: Any, wait_ms: int) -> None:
+        """Poll once.
+
+        :param wait_ms: how long it waits for records (ms)
+        """
         history = self.world.history
         begun = history.invoke(self.name, Poll(), self.poll_ms)
         try:
-            records = consumer.poll(self.random.choice((1, 5, 100)), POLL_MS / 1000)
+            records = consumer.poll(self.random.choice((1, 5, 100)), wait_ms / 1000)
         except KafkaException as error:
             history.fail(begun, type(error).__name__)
             self.world.pause()
@@ -253,8 +262,8 @@ class Member(Reading):
         if other_topic:
             self.topics = (topic, other_topic)
         self._subscribed: tuple[str, ...] = ()
-        #: Whether it has left a topic after the last fault, and come back; half of the members have no need to.
-        self._came_back = bool(other_topic) and self.random.random() < 0.5
+        #: How often it will leave a topic after the last fault, and come back.
+        self._returns = self.random.randrange(4) if other_topic else 0
         if auto_commit:
             self.options |= {"auto_commit": True, "auto_commit_interval_ms": AUTO_COMMIT_MS}
         self.options |= {
@@ -301,9 +310,11 @@ class Member(Reading):
 
     def _change_topics(self, consumer: Any) -> None:
         """Leave a topic, and come back at once or later; after the last fault it has to have all of them."""
-        if self.world.calm.is_set() and not self._came_back:
-            self._came_back = True
-            wanted = [self.topics[:1], self.topics] * self.random.randint(1, 3)
+        if self.world.calm.is_set() and self._returns and self._held and self._subscribed == self.topics:
+            self._returns -= 1
+            left = self.random.choice(sorted(self._held)).topic
+            others = tuple(topic for topic in self.topics if topic != left)
+            wanted = [others, self.topics] * self.random.randint(1, 3)
         elif self.world.calm.is_set():
             wanted = [self.topics] if self._subscribed != self.topics else []
         elif self.random.random() < 0.1:
@@ -317,11 +328,17 @@ class Member(Reading):
                 self.world.pause()
             if self.random.random() < 0.5:
                 self.world.handler.sleep(self.random.random() * self.random.choice(CHANGES_S))
+            else:  # it takes the change to its group
+                self.poll_for(consumer, SHORT_POLL_MS)
+                if self.crashes_now:
+                    return
 
     def work(self, consumer: Any) -> None:
         """Read until the simulation ends, or it is time to start again."""
         while not self.world.stopping.is_set():
             self.poll(consumer)
+            if len(self.topics) > 1 and not self.crashes_now:
+                self._change_topics(consumer)
             if self.crashes_now:
                 self.world.stopping.wait(HANDLING_S)
                 return
@@ -329,8 +346,6 @@ class Member(Reading):
                 self.commit(consumer)
             if self._held and self.random.random() < 0.05:
                 self._ask(consumer)
-            if len(self.topics) > 1:
-                self._change_topics(consumer)
             if self.random.random() < self.restarts:
                 return
             if not self.world.calm.is_set() and self.random.random() < self.restarts / 4:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from time import process_time
 from typing import Any
@@ -25,7 +25,7 @@ from pykafka.testing.simulation.ordinary import ORDINARY
 from pykafka.testing.simulation.plan import ERRORS, Injector, PlannedFault, Targets, draw, draw_calm
 from pykafka.testing.simulation.producers import Producing, Transacting
 from pykafka.testing.simulation.remade import Remade
-from pykafka.testing.simulation.storms import Step, forgetting, late_ends, lost_sessions, subscriptions
+from pykafka.testing.simulation.storms import Step, forgetting, late_ends, lost_sessions, returns, subscriptions
 from pykafka.testing.simulation.transforming import Transforming
 from pykafka.testing.simulation.world import World
 from pykafka.testing.virtual import Network, Scheduler, SchedulerError, VirtualHandler
@@ -37,6 +37,8 @@ SLACK_MS = 1_000
 LIVE_MS = 60_000
 #: How long workers that wait for a last answer may go on after all clients are closed (ms).
 REST_MS = 5_000
+#: How long after the last fault heartbeats are lost or late, while members change their topics (ms).
+RETURNS_MS = 3_000
 #: How long programs may take to end (ms).
 END_MS = 120_000
 #: How old the metadata of an isolated broker may be (ms).
@@ -131,7 +133,7 @@ class Simulation:
             self.topics |= {TRIMMED: 1, REMADE: 1}
         targets = self._targets()
         #: What happens after the last fault of a live run.
-        self.calm_plan = draw_calm(Random(f"calm {self.seed}"), targets) if self.is_live else []
+        self.calm_plan = self._calm_plan(targets) if self.is_live else []
         if self.plan is None:
             plan = draw(chance, targets, chance.choice((0, 2, 4, 8, 12, 20)), self.lasts_ms)
             plan += self._more_faults()
@@ -142,6 +144,14 @@ class Simulation:
                 count = zookeeping_chance.choice((0, 1, 2, 4, 8))
                 plan += zookeeping.draw_faults(zookeeping_chance, count, self.lasts_ms)
             self.plan = sorted(plan, key=lambda fault: fault.at_ms)
+
+    def _calm_plan(self, targets: Targets) -> list[PlannedFault]:
+        targets = replace(targets, coordinated=[*targets.coordinated, ("group", "keepers")])
+        plan = draw_calm(Random(f"calm {self.seed}"), targets)
+        if self.changes_topics:
+            steps = returns(Random(f"returns {self.seed}"), RETURNS_MS)
+            plan += [PlannedFault(at_ms, *step) for at_ms, step in steps]
+        return sorted(plan, key=lambda fault: fault.at_ms)
 
     def _more_faults(self) -> list[PlannedFault]:
         """Return faults that go on through a run, if its programs are such that they do harm."""

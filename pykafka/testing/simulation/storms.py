@@ -149,6 +149,17 @@ def subscriptions(chance: Random, until_ms: int) -> list[Step]:
     return [(at_ms, (400, "cut", ("ConsumerGroupHeartbeat", place, 2))) for at_ms in times]
 
 
+def returns(chance: Random, until_ms: int) -> list[Step]:
+    """Return losses and delays of heartbeats for the time in which members leave a topic and come back to it at once.
+
+    :param until_ms: when all have begun (ms)
+    """
+    if chance.random() < 0.5:
+        return subscriptions(chance, until_ms)
+    named = ("late", ("ConsumerGroupHeartbeat", chance.choice((100, 300)), 30))
+    return [(0, (length(until_ms, *named), *named))]
+
+
 def lost_sessions(chance: Random, until_ms: int) -> list[Step]:
     """Return refusals of share sessions that the broker still has, one after another.
 
