@@ -171,9 +171,14 @@ class BatchResults:
             self._listener.on_retry(batch, error)
         parts = self._owner.divide(batch, error)
         with self._lock:
-            if batch.done:  # a close has given it up meanwhile: that error stands
+            # a close, or the end of its time, has given it up meanwhile: that error stands
+            given_up = batch.done or batch.in_flight not in self._owner.queue_of(batch).window.batches
+            if given_up:
                 batch.parts = None
-                return
+        if given_up:
+            if batch.error is not None:
+                self.give_up(batch, batch.error, True)
+            return
         about = (batch.topic, batch.partition_id, batch.count, len(parts))
         log.info("%s/%d: %d messages go in %d parts: %s", *about, reason)
         with self._lock:
