@@ -6,7 +6,13 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from pykafka.exceptions import InvalidRecord, KafkaException, ProtocolClientError, RequestTimedOut
+from pykafka.exceptions import (
+    InvalidRecord,
+    KafkaException,
+    ProducerStoppedException,
+    ProtocolClientError,
+    RequestTimedOut,
+)
 from pykafka.producer.in_flight_window import Verdict
 
 if TYPE_CHECKING:
@@ -171,13 +177,11 @@ class BatchResults:
             self._listener.on_retry(batch, error)
         parts = self._owner.divide(batch, error)
         with self._lock:
-            # a close, or the end of its time, has given it up meanwhile: that error stands
-            given_up = batch.done or batch.in_flight not in self._owner.queue_of(batch).window.batches
-            if given_up:
+            done = batch.done or batch.in_flight not in self._owner.queue_of(batch).window.batches
+            if done:
                 batch.parts = None
-        if given_up:
-            if batch.error is not None:
-                self.give_up(batch, batch.error, True)
+        if done:  # meanwhile its time has ended, or a close has given it up: that error stands
+            self.give_up(batch, batch.error or error or ProducerStoppedException("the producer was stopped"), True)
             return
         about = (batch.topic, batch.partition_id, batch.count, len(parts))
         log.info("%s/%d: %d messages go in %d parts: %s", *about, reason)

@@ -171,14 +171,10 @@ def test_one_that_the_broker_has_already_is_delivered(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("in_short", [True, False])
-@pytest.mark.parametrize(
-    ("next_offset", "offset", "located"),
-    [(100, 120, 100), (100, 121, -1), (-1, 120, -1), (0, 20, 0), (100, -1, -1)],
-)
-def test_one_behind_lost_answers_proves_them(
-    owner: Owner, in_short: bool, next_offset: int, offset: int, located: int
+@pytest.mark.parametrize(("next_offset", "offset"), [(100, 120), (0, 20)])
+def test_one_behind_lost_answers_proves_them_if_there_is_just_room(
+    owner: Owner, in_short: bool, next_offset: int, offset: int
 ) -> None:
-    """Their offsets are known if there is just room for them."""
     owner.queue.next_offset = next_offset
     lost, also, last = owner.batch("a"), owner.batch("b"), owner.batch("c", offset, count=5)
     owner.results.apply([(lost, SocketDisconnectedError()), (also, SocketDisconnectedError())])
@@ -188,19 +184,31 @@ def test_one_behind_lost_answers_proves_them(
     else:
         owner.results.apply([(last, None)])
     assert owner.heard == [("delivered", "a"), ("delivered", "b"), ("delivered", "c")]
-    assert (lost.base_offset, also.base_offset) == (located, -1 if located < 0 else located + 10)
-    assert owner.queue.next_offset == (next_offset if offset < 0 else offset + 5)
+    assert (lost.base_offset, also.base_offset) == (next_offset, next_offset + 10)
+    assert owner.queue.next_offset == offset + 5
 
 
-@pytest.mark.parametrize(("next_offset", "offset"), [(100, 119), (100, 100), (0, 19), (0, 0)])
-def test_without_room_it_proves_nothing(owner: Owner, next_offset: int, offset: int) -> None:
+@pytest.mark.parametrize("in_short", [True, False])
+@pytest.mark.parametrize(
+    ("next_offset", "offset"),
+    [(100, 119), (100, 100), (0, 19), (0, 0), (100, 121), (-1, 120), (100, -1)],
+)
+def test_with_other_room_or_unknown_room_it_proves_nothing(
+    owner: Owner, in_short: bool, next_offset: int, offset: int
+) -> None:
+    """The records between may be of others: the broker is asked about those batches under their old numbers."""
     owner.queue.next_offset = next_offset
-    lost, also, last = owner.batch("a"), owner.batch("b"), owner.batch("c", offset)
+    lost, also, last = owner.batch("a"), owner.batch("b"), owner.batch("c", offset, count=5)
     owner.results.apply([(lost, SocketDisconnectedError()), (also, SocketDisconnectedError())])
     owner.heard.clear()
-    owner.results.apply([(last, None)])
+    if in_short:
+        owner.results.acknowledged(last)
+    else:
+        owner.results.apply([(last, None)])
     assert owner.heard == [("delivered", "c")]
+    assert [in_flight.batch for in_flight in owner.queue.window.batches] == [lost, also]
     assert [lost.base_offset, also.base_offset] == [-1, -1]
+    assert owner.queue.next_offset == (next_offset if offset < 0 else offset + 5)
 
 
 @pytest.mark.parametrize(
@@ -239,13 +247,19 @@ def test_a_large_one_goes_in_parts(owner: Owner, asked: bool) -> None:
     assert owner.heard == []
 
 
+@pytest.mark.parametrize("asked", [True, False])
 @pytest.mark.parametrize("early", [True, False])
-def test_a_large_one_that_a_close_has_given_up_is_not_split(owner: Owner, early: bool) -> None:
+def test_a_large_one_that_is_done_is_not_split(owner: Owner, early: bool, asked: bool) -> None:
+    """Its time is over, or a close has given it up: it leaves the window, so that those behind it may go."""
     batch = owner.batch("b")
     batch.done = early
     owner.on_divide = lambda batch: setattr(batch, "done", True)
-    owner.results.apply([(batch, error_for(10))])
-    assert (batch.parts, [in_flight.batch for in_flight in owner.queue.window.batches]) == (None, [batch])
+    if asked:
+        owner.results.apply([(batch, error_for(10))])
+    else:
+        owner.results.split(batch, None, "no broker was asked")
+    window = owner.queue.window
+    assert (batch.parts, list(window.batches), window.on_wire) == (None, [], 0)
 
 
 @pytest.mark.parametrize("on_wire", [True, False])
