@@ -315,8 +315,10 @@ class ProducerEngine(ProducerCore):
     def queued(self) -> list[ProducerBatch]:
         """Return the batches that are queued now; messages that are produced later do not prolong the wait."""
         with self.lock:
-            busy = [queue for owned in self.routing.owned_brokers.values() for queue in owned.active.values()]
-            found = [batch for batch, _ in self.routing.deadlines.failing]
+            owned_brokers = self.routing.owned_brokers.values()
+            busy = [queue for owned in owned_brokers for queue in owned.active.values()]
+            found = [batch for owned in owned_brokers for batch in owned.awaited()]
+            found += [batch for batch, _ in self.routing.deadlines.failing]
             found += [one.batch for queue in busy for one in queue.window.batches]
             for queue in busy:
                 found += queue.closed_batches

@@ -1,4 +1,4 @@
-"""The worker that reports messages at the end of their delivery time-out: in time, once, seen by `flush()` and commits."""
+"""The end of a message, above all by the worker of delivery time-outs: in time, and seen by `flush()` and commits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pykafka.exceptions import (
     TransactionAbortableError,
     WorkerNotStartedError,
 )
-from pykafka.producer.delivery_deadlines import GRACE_S, DeliveryDeadlines
+from pykafka.producer.delivery_deadlines import GRACE_S, DeliveryDeadlines, fail
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 
@@ -164,6 +164,38 @@ def test_a_transaction_whose_message_is_being_failed_is_not_committed(
             producer.begin_transaction()
             producer.produce("orders", b"next", partition=0)
             producer.commit_transaction()
+
+    scheduler.run(program)
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_what_a_response_is_about_to_fail_is_seen(
+    scheduler: Scheduler,
+    network: Network,
+    virtual: VirtualHandler,
+    monkeypatch: pytest.MonkeyPatch,
+    transactional: bool,
+) -> None:
+    """The batch had left its window: `flush()` returned without its error, and a commit left its message out."""
+
+    def slow(*args: Any) -> None:
+        virtual.sleep(0.2)
+        fail(*args)
+
+    def program() -> None:
+        with _cluster(virtual, network) as (cluster, client, _silence):
+            producer = _producer(client, **{"transactional_id": "t"} if transactional else {})
+            monkeypatch.setattr("pykafka.producer.sender.fail", slow)
+            cluster.fail("Produce", "INVALID_REQUIRED_ACKS")
+            producer.produce("orders", b"x", partition=0)
+            virtual.sleep(0.1)
+            if transactional:
+                with pytest.raises(TransactionAbortableError):
+                    producer.commit_transaction()
+                producer.abort_transaction()
+            else:
+                with pytest.raises(MessagesNotDelivered):
+                    producer.flush()
 
     scheduler.run(program)
 
