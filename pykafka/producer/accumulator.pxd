@@ -56,6 +56,7 @@ cdef class RecordAccumulator:
     cdef public object callbacks
     cdef public bint cooperative
     cdef public object breathe
+    cdef object _now
     cdef public Py_ssize_t batch_limit
     cdef public list queues
     cdef public bint closed
@@ -84,6 +85,8 @@ cdef class RecordAccumulator:
 
     @cython.locals(batch=ProducerBatch, delivery=Delivery, need=Py_ssize_t, index=Py_ssize_t)
     cdef _send(self, PartitionQueue queue, value, key, long long timestamp, headers, callback, given_value, given_key)
+
+    cdef _begin(self, ProducerBatch batch)
 
     @cython.locals(broker_queue=BrokerQueue, buffer_pool=BufferPool, shared=BufferPool, index=Py_ssize_t)
     cdef Py_ssize_t _write(self, ProducerBatch batch, value, key, long long timestamp, headers, Py_ssize_t need) except -2

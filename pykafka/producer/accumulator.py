@@ -81,6 +81,7 @@ class Owner(Protocol):
     def move_to(self, broker: Node) -> None: ...
     def deliver(self, done: Callable[[], bool]) -> None: ...
     def deliver_all(self, done: Callable[[], bool]) -> None: ...
+    def awaited(self) -> list[ProducerBatch]: ...
 
 
 class PartitionQueue:
@@ -167,6 +168,7 @@ class RecordAccumulator:
         self.callbacks: DeliveryCallbacks | None = None
         self.cooperative = handler.cooperative
         self.breathe = handler.breathe
+        self._now = handler.now
         self.batch_limit = batch_limit
         self.queues: list[PartitionQueue] = []
         self.closed = True
@@ -339,8 +341,6 @@ class RecordAccumulator:
             context = PyContext_CopyCurrent() if calls else None
         turn = 0
         need = _record_size(value, key, headers)
-        if self.closed:
-            return None
         if queue is None:
             if not self.queues:
                 return None
@@ -350,7 +350,10 @@ class RecordAccumulator:
             queue = self.queues[turn]
             turn += 1
         batch = queue.open
-        if batch is None:
+        if batch is not None and not batch.count:
+            self._begin(batch)
+            batch = queue.open
+        if self.closed or batch is None:
             return None
         index = self._write(batch, value, key, timestamp, headers, need)
         if index < 0:
@@ -390,6 +393,9 @@ class RecordAccumulator:
             context = PyContext_CopyCurrent()
         need = _record_size(value, key, headers)
         batch = queue.open
+        if batch is not None and not batch.count:
+            self._begin(batch)
+            batch = queue.open
         if self.closed or batch is None:
             return None
         index = self._write(batch, value, key, timestamp, headers, need)
@@ -419,6 +425,10 @@ class RecordAccumulator:
             queue.wakes_sender = False
             batch.broker_queue.wake.set()
         return delivery
+
+    def _begin(self, batch: ProducerBatch) -> None:
+        """Note when the first message of a batch comes: if that one found no room, the batch was opened long before."""
+        batch.created = self._now()
 
     def _write(self, batch: ProducerBatch, value: Any, key: Any, timestamp: int, headers: Any, need: int) -> int:
         """Write a message of up to `need` bytes; return its index in the batch, or -1 if there is no room."""

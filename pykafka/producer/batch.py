@@ -132,7 +132,7 @@ class ProducerBatch:
 
     def error_of(self, index: int) -> KafkaException | None:
         """Return the error of message `index`; None if it was delivered, or is still in flight."""
-        if self.parts is not None:
+        if self.parts is not None and self.error is None:  # with an error of its own its parts are not sent
             part, index = self.part_of(index)
             return part.error_of(index)
         if self.record_errors is not None:

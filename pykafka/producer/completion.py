@@ -253,7 +253,7 @@ class Completion:
     def mark_reported(self, batch: ProducerBatch, index: int) -> None:
         """Note that a failed message was reported, by `Delivery.get()`."""
         leaf: Any = batch
-        while leaf.parts is not None:
+        while leaf.parts is not None and leaf.error is None:
             leaf, index = leaf.part_of(index)
         with self._lock:
             leaf.raised_indexes = (leaf.raised_indexes or set()) | {index}  # it may not be among the failures yet
@@ -310,7 +310,7 @@ class Completion:
 
 def _leaves(batch: Any) -> list[Any]:
     """Return the batches that were sent for this one: itself, unless it was split."""
-    if batch.parts is None:
+    if batch.parts is None or batch.error is not None:  # given up as a whole, while a sender was about to split it
         return [batch]
     return [leaf for part in batch.parts for leaf in _leaves(part)]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
+from collections import deque
 from typing import TYPE_CHECKING, Protocol, cast
 
-from pykafka.exceptions import RequestTimedOut, ResponseTimeoutError
+from pykafka.exceptions import RequestTimedOut, ResponseTimeoutError, WorkerNotStartedError
 from pykafka.metadata.lifecycle import Tether
 from pykafka.producer.batch_results import reason_of_age
 from pykafka.producer.completion import unknown_outcome
@@ -19,10 +21,14 @@ if TYPE_CHECKING:
     from pykafka.producer.core import ProducerCore
     from pykafka.producer.leader_requests import LeaderRequests
 
+log = logging.getLogger(__name__)
+
 #: How long after its time a batch is failed (s): senders do that at once, and an answer may be on its way.
 GRACE_S = 0.1
 #: Maximum sleep (s): the producer may be gone, or its senders done.
 POLL_INTERVAL_S = 5.0
+#: Minimum sleep (s): each look goes through all partitions, and in an outage of many each one has a time of its own.
+LEAST_S = 0.02
 
 
 class Queues(Protocol):
@@ -54,6 +60,8 @@ class DeliveryDeadlines:
         self._wake = core.handler.Event()
         self._running = False
         self._worker: Worker | None = None
+        #: What is being failed, in no queue or window any more: with the error of what was in flight.
+        self.failing: deque[tuple[ProducerBatch, KafkaException | None]] = deque()
 
     def start(self) -> None:
         """Start the worker, if it is not running; it ends when nothing is queued, and no sender works."""
@@ -65,6 +73,10 @@ class DeliveryDeadlines:
             self._core.cluster.stop_at_close(tether)
             name = f"pykafka.DeliveryDeadlines.{self._core.name}"
             self._worker = self._core.handler.spawn(_run, weakref.ref(self), self._wake, tether, name=name)
+        except WorkerNotStartedError as error:  # the next request tries again; the sender itself gives up what it can
+            self._running = False
+            text = "messages that wait longer than delivery_timeout_ms may be reported late: %s"
+            self._core.cluster.limiter.warn(log, "deadlines", text, error)
         except BaseException:
             self._running = False
             raise
@@ -83,17 +95,22 @@ class DeliveryDeadlines:
         if self._worker is not None:
             self._worker.join(timeout)
 
+    def ended(self) -> None:
+        """Note that an error has ended the worker: the next request starts another one."""
+        self._running = False
+
     def look(self) -> float | None:
         """Fail what is too old; return how long to sleep (s), or None to end."""
         core, now = self._core, self._core.handler.now()
-        late: list[tuple[ProducerBatch, KafkaException | None]] = []
-        next_at = now + POLL_INTERVAL_S
+        next_at = now + min(POLL_INTERVAL_S, self._timeout_s)
         with core.lock:
             queued = False
             for queue in list(self._routing.queues.values()):
-                late += self._take_late(queue, now)
+                self.failing += self._take_late(queue, now)
                 left = [in_flight.batch for in_flight in queue.window.batches if not in_flight.batch.done]
-                left += [batch for batch in (*list(queue.closed_batches)[:1], queue.open) if batch is not None]
+                left += list(queue.closed_batches)[:1]
+                if queue.open is not None and queue.open.count:
+                    left.append(queue.open)
                 for batch in left:
                     queued = True
                     next_at = min(next_at, batch.created + self._timeout_s)
@@ -101,9 +118,11 @@ class DeliveryDeadlines:
                 not queued and not any(owned.at_work for owned in self._routing.owned_brokers.values())
             ):
                 self._running = False
-        for batch, error in late:
+        while self.failing:
+            batch, error = self.failing[0]
             fail(core, batch, error or self._reason(batch), True)
-        return max(next_at - now, 0.0) if self._running else None
+            self.failing.popleft()  # not before: `flush()` and `stop()` look here
+        return max(next_at - now, LEAST_S) if self._running else None
 
     def _take_late(self, queue: PartitionQueue, now: float) -> list[tuple[ProducerBatch, KafkaException | None]]:
         """Return what is too old, with the error of what is in flight; the caller holds the lock.
@@ -164,18 +183,24 @@ def fail(core: ProducerCore, batch: ProducerBatch, error: KafkaException, given_
     """
     if given_up:
         error = core.retry_policy.explained(batch, error)
-    if core.transaction is not None:
+    if core.transaction is not None and not batch.done:  # else that was of a former one, perhaps
         core.transaction.failed(error)
     core.completion.complete(batch, unknown_outcome(batch, error) or error)
 
 
 def _run(reference: weakref.ref[DeliveryDeadlines], wake: EventType, _: Tether) -> None:
     """Look whenever a batch may be too old; the main function of the worker, which holds no producer while it sleeps."""
-    while True:
+    try:
+        while True:
+            owner = reference()
+            pause = None if owner is None else owner.look()
+            if pause is None:
+                return
+            del owner
+            wake.wait(pause)
+            wake.clear()
+    except BaseException:
         owner = reference()
-        pause = None if owner is None else owner.look()
-        if pause is None:
-            return
-        del owner
-        wake.wait(pause)
-        wake.clear()
+        if owner is not None:
+            owner.ended()
+        raise

@@ -258,9 +258,10 @@ class ProducerEngine(ProducerCore):
             # A function of on_delivery that flushes does not wait for itself.
             here = self.completion.callbacks.here
             calls = self.completion.callbacks.calls
-            pending: list[Any] = self.queued()
+            found: list[Any] = self.queued()
             if not here:
-                pending += self.completion.callbacks.waiting()
+                found += self.completion.callbacks.waiting()
+            pending = list({id(batch): batch for batch in found}.values())
             deadline = self.handler.now() + patience
             while pending and self.worker_exception is None:
                 self._hasten(pending, deadline)
@@ -314,13 +315,19 @@ class ProducerEngine(ProducerCore):
     def queued(self) -> list[ProducerBatch]:
         """Return the batches that are queued now; messages that are produced later do not prolong the wait."""
         with self.lock:
-            busy = [queue for owned in self.routing.owned_brokers.values() for queue in owned.active.values()]
-            found = [one.batch for queue in busy for one in queue.window.batches if not one.batch.done]
+            owned_brokers = self.routing.owned_brokers.values()
+            busy = [queue for owned in owned_brokers for queue in owned.active.values()]
+            found = [batch for owned in owned_brokers for batch in owned.awaited()]
+            found += [batch for batch, _ in self.routing.deadlines.failing]
+            found += [one.batch for queue in busy for one in queue.window.batches]
             for queue in busy:
                 found += queue.closed_batches
                 if queue.open is not None and queue.open.count:
                     found.append(queue.open)
-            return list({id(whole): whole for whole in map(_whole, found)}.values())
+            here = self.completion.callbacks.here
+            # what is done and not reported is being completed by another worker
+            left = {id(whole): whole for whole in map(_whole, found) if not (whole.done if here else whole.reported)}
+            return list(left.values())
 
     def _about_throttling(self) -> str:
         """Return what an error about time is to say of brokers that throttle; nothing if none does."""
@@ -341,6 +348,7 @@ class ProducerEngine(ProducerCore):
         )
         left: list[ProducerBatch | None] = []
         with self.lock:
+            left += [batch for batch, _ in self.routing.deadlines.failing]
             for queue in self.routing.queues.values():
                 left += [in_flight.batch for in_flight in queue.window.batches]
                 left += queue.closed_batches

@@ -525,6 +525,10 @@ class Sender:
             if owner is not None and queue.waiting:
                 owner.wake.set()
 
+    def awaited(self) -> list[ProducerBatch]:
+        """Return the batches of the requests whose response is awaited, or being applied: some may have left their windows."""
+        return [batch for request in list(self._requests.awaiting) for batch in request.batches]
+
     def delivered(self, batch: ProducerBatch) -> None:
         """Complete a batch that was acknowledged."""
         self._core.completion.complete(batch, None)

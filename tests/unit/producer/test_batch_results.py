@@ -264,6 +264,25 @@ def test_a_large_one_that_is_done_is_not_split(owner: Owner, early: bool, asked:
     assert (batch.parts, list(window.batches), window.on_wire) == (None, [], 0)
 
 
+@pytest.mark.parametrize("on_wire", [True, False])
+def test_a_large_one_that_is_given_up_while_it_is_divided_leaves_no_parts(owner: Owner, on_wire: bool) -> None:
+    """Its time may end meanwhile: it has left the window then, or is done, with an error for all of its messages."""
+    batch = owner.batch("b")
+    error = RequestTimedOut()
+
+    def give_up(_: Any) -> None:
+        batch.parts = [owner.made(name, 5) for name in ("part", "rest")]
+        if on_wire:
+            batch.error, batch.done = error, True
+            assert (batch.error_of(7), batch.offset_of(7)) == (error, -1)
+        else:
+            owner.queue.window.drop(batch.in_flight)
+
+    owner.on_divide = give_up
+    owner.results.split(batch, None, "no broker was asked")
+    assert (batch.parts, list(owner.queue.window.batches)) == (None, [])
+
+
 @pytest.mark.parametrize(("created", "expired"), [(10.0, False), (8.0, True)])
 def test_one_that_did_not_reach_a_broker_waits_until_its_time_is_over(
     owner: Owner, created: float, expired: bool
