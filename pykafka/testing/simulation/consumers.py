@@ -48,8 +48,9 @@ AUTO_COMMIT_MS, HANDLING_S, DEATH = 200, 1.0, 0.2
 NOTICES_MS = 1_000
 #: How long a member waits at most before it changes its subscription again (s): less than an answer takes, or more.
 CHANGES_S = (0.002, 0.01, 0.05)
-#: How long it waits for records between two changes (ms).
-SHORT_POLL_MS = 5
+#: How long it waits for records between two changes (ms), and how long it rests at most after some (s): less than
+#: `POLL_INTERVAL_MS`.
+SHORT_POLL_MS, REST_S = 5, 2.0
 #: What consumers have in common.
 OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 2_000, "fetch_max_wait_ms": 1_000}
 
@@ -332,6 +333,8 @@ class Member(Reading):
                 self.poll_for(consumer, SHORT_POLL_MS)
                 if self.crashes_now:
                     return
+        if len(wanted) > 1 and self.random.random() < 0.5:  # the coordinator assigns meanwhile, perhaps twice
+            self.world.handler.sleep(self.random.random() * REST_S)
 
     def work(self, consumer: Any) -> None:
         """Read until the simulation ends, or it is time to start again."""
