@@ -182,7 +182,7 @@ class InFlightWindow:
         """Return whether a batch that was never sent may go now."""
         if len(self.batches) > self.on_wire:  # `recovering`
             return False
-        if self._hole:
+        if self._hole or self.producer_id < 0:  # those of the former id come first: they may be refused, and go again
             return not self.batches
         return self.on_wire < (IN_FLIGHT if numbered and self._acknowledged and not self.plain else 1)
 

@@ -386,7 +386,7 @@ def test_an_id_proves_nothing_of_what_has_another(window: InFlightWindow) -> Non
     assert resent(window) is lost
     former = sent(window, "former")
     assert window.on_result(lost, error_for(47)) == [(lost, Verdict.FAILED)]
-    assert window.may_begin()
+    assert not window.may_begin()
     behind = window.begin("behind", 10)
     window.adopt(8, 0)
     window.number(behind)
@@ -608,6 +608,16 @@ def test_behind_one_without_room_another_is_proven(window: InFlightWindow) -> No
     third.bypassed = True
     assert window.on_result(fourth, None, third.count) == [(third, Verdict.DELIVERED), (fourth, Verdict.DELIVERED)]
     assert list(window.batches) == [first]
+
+
+def test_under_another_id_nothing_overtakes_what_is_under_way(window: InFlightWindow) -> None:
+    """The broker had refused the id: a new batch went under another one, before the next of the former was refused, too."""
+    lost, behind = sent(window, "lost"), sent(window, "behind")
+    lost.outcome_unknown = True
+    assert window.on_result(lost, error_for(47)) == [(lost, Verdict.FAILED)]
+    assert not window.may_begin()
+    window.on_result(behind, error_for(45))
+    assert resent(window) is behind
 
 
 @pytest.mark.parametrize("again", [True, False])
