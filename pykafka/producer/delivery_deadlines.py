@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 #: How long after its time a batch is failed (s): senders do that at once, and an answer may be on its way.
 GRACE_S = 0.1
-#: Maximum sleep (s): the producer may be gone, or its senders done.
-POLL_INTERVAL_S = 5.0
+#: Maximum sleep (s): the producer may be gone, which then leaves this worker behind, or its senders done.
+POLL_INTERVAL_S = 1.0
 #: Minimum sleep (s): each look goes through all partitions, and in an outage of many each one has a time of its own.
 LEAST_S = 0.02
 
