@@ -1,4 +1,4 @@
-"""What a fake cluster costs, beside librdkafka's mock: `python -m tests.support.fake_cost [--messages 500000]`.
+"""The costs of a fake cluster, beside librdkafka's mock: `python -m tests.support.fake_cost [--messages 500000]`.
 
 Each figure is the median of some tries in this process: the start until a client is connected, the memory of a partition with
 nothing in it, messages a second through one broker, and the CPU time of both sides together for a message.
