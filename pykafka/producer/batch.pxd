@@ -27,6 +27,7 @@ cdef class ProducerBatch:
     cdef public object error
     cdef public object record_errors
     cdef public bint done
+    cdef public bint given_up
     cdef public bint reported
     cdef public int attempts
     cdef public int failures

@@ -96,6 +96,8 @@ class ProducerBatch:
         self.error: KafkaException | None = None
         self.record_errors: dict[int, KafkaException] | None = None
         self.done = False
+        #: Its time is over while a broker has it: it is about to be `done`, and is not divided any more.
+        self.given_up = False
         #: Whether each outcome was reported, and the broker queue no longer counts it.
         self.reported = False
         #: Failures that count against `max_retries`.

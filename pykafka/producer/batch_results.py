@@ -177,7 +177,7 @@ class BatchResults:
             self._listener.on_retry(batch, error)
         parts = self._owner.divide(batch, error)
         with self._lock:
-            done = batch.done or batch.in_flight not in self._owner.queue_of(batch).window.batches
+            done = batch.done or batch.given_up or batch.in_flight not in self._owner.queue_of(batch).window.batches
             if done:
                 batch.parts = None
         if done:  # meanwhile its time has ended, or a close has given it up: that error stands

@@ -135,6 +135,7 @@ class DeliveryDeadlines:
             if batch.done or batch.parts is not None or batch.created + self._timeout_s > now:
                 continue
             if in_flight.on_wire:
+                batch.given_up = True
                 batch.failures += 1
                 # without numbers the last error might say that it is not stored, which is not known of this attempt
                 known = batch.last_error if in_flight.numbered else None

@@ -264,17 +264,19 @@ def test_a_large_one_that_is_done_is_not_split(owner: Owner, early: bool, asked:
     assert (batch.parts, list(window.batches), window.on_wire) == (None, [], 0)
 
 
-@pytest.mark.parametrize("on_wire", [True, False])
-def test_a_large_one_that_is_given_up_while_it_is_divided_leaves_no_parts(owner: Owner, on_wire: bool) -> None:
+@pytest.mark.parametrize("given_up", ["done", "about to be", "dropped"])
+def test_a_large_one_that_is_given_up_while_it_is_divided_leaves_no_parts(owner: Owner, given_up: str) -> None:
     """Its time may end meanwhile: it has left the window then, or is done, with an error for all of its messages."""
     batch = owner.batch("b")
     error = RequestTimedOut()
 
     def give_up(_: Any) -> None:
         batch.parts = [owner.made(name, 5) for name in ("part", "rest")]
-        if on_wire:
+        if given_up == "done":
             batch.error, batch.done = error, True
             assert (batch.error_of(7), batch.offset_of(7)) == (error, -1)
+        elif given_up == "about to be":
+            batch.given_up = True
         else:
             owner.queue.window.drop(batch.in_flight)
 
