@@ -351,20 +351,27 @@ class Commits:
         if not self._held() or not self.owns():
             return
 
+        def go_on() -> bool:
+            return not stopping.is_set() and self.owns()
+
         def make() -> None:
+            # taken before the offsets: the coordinator refuses a generation that has passed meanwhile
+            identity = self.group.membership.identity if self.pinned else None
             held = self._held()
-            found = self.group.fetch(list(held), lambda: not stopping.is_set())
+            found = self.group.fetch(list(held), go_on)
             ours = {key: offset for key, offset in held.items() if found[key].offset in (offset, -1)}
             self._committed_at.update(dict.fromkeys(held, self._handler.now()))
             try:
-                self._note(self.group.commit(ours, self.metadata, lambda: not stopping.is_set()))
+                self._note(self.group.commit(ours, self.metadata, go_on, identity=identity))
             except BaseException:
                 for key in ours:
                     self._committed_at.pop(key, None)
                 raise
 
         try:
-            self._in_turn(self._held, make, math.inf, lambda: not stopping.is_set())
+            self._in_turn(self._held, make, math.inf, go_on)
+        except ShareLostError as error:  # a rebalance came in between: what this member has now is due again
+            log.info("group %s: old commits were not repeated: %s", self._options.consumer_group, error)
         except KafkaException as error:
             if not stopping.is_set():
                 text = "group %s: old commits could not be repeated: %s; trying again at the next interval"

@@ -6,17 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found
-from pykafka.testing.checks.disturbances import Disturbances
+from pykafka.testing.checks.disturbances import Disturbances, late_ms
 from pykafka.testing.checks.facts import Facts
-from pykafka.testing.history import ANY, Change, Fault, Observe, Operation, Outcome
+from pykafka.testing.history import ANY, Change, Observe, Operation, Outcome
 
 _CERTAIN = (Outcome.OK, Outcome.NOTE)
 #: A list of the groups of all brokers shows no single moment: it lacks a group whose coordinator changes while brokers are
 #: asked one after another, as one that comes back may not be asked.
 _LISTS, _ABSENT, _MOVES = "list groups", "absent", ("stop", "move_coordinator")
-#: Changes that the client asks for again if no answer comes, with the words of a fault by which the first request comes late:
-#: brokers cannot know that it was given up. A call that has ended before has made one request (ms).
-_REPEATED, _GIVEN_UP_MS = {"alter offsets": frozenset(("late", "OffsetCommit"))}, 500
+#: Changes that the client asks for again if no answer comes, with the API of the requests.
+_REPEATED = {"alter offsets": "OffsetCommit"}
 
 
 class _Write:
@@ -64,9 +63,9 @@ def check_administration(facts: Facts) -> Iterator[Anomaly]:
     for operation in facts.operations:
         if isinstance(operation.action, Change) and operation.call == operation.number:
             ended = operation if operation.outcome is Outcome.NOTE else facts.ended.get(operation.number)
-            late_ms = _late_ms(facts, operation, ended)
+            after_ms = _late_ms(facts, operation, ended)
             for subject, value in operation.action.states:
-                writes[subject].append(_Write(value, operation, ended, late_ms))
+                writes[subject].append(_Write(value, operation, ended, after_ms))
     disturbances = Disturbances(facts.operations)
     for operation in facts.operations:
         if isinstance(operation.action, Observe) and operation.outcome is Outcome.OK:
@@ -78,13 +77,10 @@ def check_administration(facts: Facts) -> Iterator[Anomaly]:
 
 
 def _late_ms(facts: Facts, begun: Operation, ended: Operation | None) -> int:
-    """Return for how long after the end of a change its first request may still come, as a fault has held it up (ms)."""
+    """Return for how long after the end of a change its first request may still come (ms)."""
     assert isinstance(begun.action, Change)
-    words = next((words for name, words in _REPEATED.items() if begun.action.what.startswith(name)), None)
-    if words is None or ended is None or ended.time_ms - begun.time_ms < _GIVEN_UP_MS:
-        return 0
-    faults = [one.action for one in facts.operations[: ended.number] if isinstance(one.action, Fault)]
-    return max((int(fault.words[2]) for fault in faults if words <= set(fault.words)), default=0)
+    api = next((api for name, api in _REPEATED.items() if begun.action.what.startswith(name)), None)
+    return 0 if api is None or ended is None else late_ms(facts.operations, api, begun, ended)
 
 
 def _observed(facts: Facts, operation: Operation, subject: str, value: str, writes: list[_Write]) -> Iterator[Anomaly]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from pykafka.testing.history import Change, Fault, Operation, Outcome
+
+#: A call that has ended before has made one request (ms).
+_GIVEN_UP_MS = 500
 
 
 @dataclass(slots=True)
@@ -67,3 +70,17 @@ class Disturbances:
             if is_there and (not wanted or any(words <= one.words for words in wanted)):
                 return True
         return False
+
+
+def late_ms(operations: Sequence[Operation], api: str, begun: Operation, ended: Operation) -> int:
+    """Return for how long after the end of a call its first request may still come, as a fault has held it up (ms).
+
+    The client asks again if no answer comes, and brokers cannot know that it has given the first request up.
+
+    :param operations: of the history
+    :param api: of the request
+    """
+    if ended.time_ms - begun.time_ms < _GIVEN_UP_MS:
+        return 0
+    faults = [one.action for one in operations[: ended.number] if isinstance(one.action, Fault)]
+    return max((int(fault.words[2]) for fault in faults if fault.words[:2] == ("late", api)), default=0)

@@ -9,6 +9,7 @@ from itertools import islice
 from pykafka.common import TopicPartition
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found
 from pykafka.testing.checks.beginnings import Beginning, Beginnings
+from pykafka.testing.checks.disturbances import late_ms
 from pykafka.testing.checks.facts import Facts
 from pykafka.testing.checks.offsets import CommittedOffsets, OffsetCommit, Owned, offset_of
 from pykafka.testing.checks.owners import Owners, generation_of
@@ -258,7 +259,9 @@ class _Groups:
             return
         for place in action.offsets:
             member.commits(committing.begun, operation, TopicPartition(*place[:2]))
-        self._offsets.succeed(operation, action.group, action.offsets, member.in_transaction)
+        api = "TxnOffsetCommit" if member.in_transaction else "OffsetCommit"
+        after_ms = late_ms(self._facts.operations, api, committing.begun, operation)
+        self._offsets.succeed(operation, action.group, action.offsets, member.in_transaction, after_ms)
         for problem in committing.problems:
             yield found(problem.kind, problem.sentence, *problem.operations, operation)
 

@@ -21,6 +21,7 @@ class OffsetCommit:
     :param generation: of the member; -1: it is no member
     :param ended: by when it had its effect; None: that is not known
     :param replaced: the number of the operation from which on it is certain that a later commit has replaced it
+    :param late_ms: for how long after `ended` a first request of the call may still have its effect (ms)
     """
 
     begun: Operation
@@ -28,6 +29,7 @@ class OffsetCommit:
     generation: int
     ended: Operation | None = None
     replaced: int | None = None
+    late_ms: int = 0
 
     @property
     def shown(self) -> Operation:
@@ -40,7 +42,8 @@ class OffsetCommit:
         A commit without an answer may have its effect much later; but not once another member has the partition in a later
         generation.
         """
-        if self.ended is not None and self.ended.number < other.begun.number:
+        ended, begun = self.ended, other.begun
+        if ended is not None and ended.number < begun.number and ended.time_ms + self.late_ms <= begun.time_ms:
             return True
         return self.begun.process != other.begun.process and other.generation > self.generation >= 0
 
@@ -69,12 +72,15 @@ class CommittedOffsets:
             found.append((owned, commit))
         self._by_call[operation.number] = operation, generation, found
 
-    def succeed(self, operation: Operation, group: str, places: tuple[Place, ...], in_transaction: bool) -> None:
+    def succeed(
+        self, operation: Operation, group: str, places: tuple[Place, ...], in_transaction: bool, late_ms: int
+    ) -> None:
         """Take the end of a commit that was acknowledged.
 
         :param places: what was committed; a program that commits all of its positions knows it only now. Of what the call began
             with and is not here, it may have been committed
         :param in_transaction: it takes effect when its transaction does
+        :param late_ms: for how long after it a first request of the call may still have its effect (ms)
         """
         begun, generation, found = self._by_call.pop(operation.call, (operation, -1, []))
         by_owned = dict(found)
@@ -89,6 +95,8 @@ class CommittedOffsets:
                 self._current[owned].append(commit)
                 found.append((owned, commit))
             self._highest[owned] = max(place.offset, self._highest.get(owned, 0))
+        for _, commit in found:
+            commit.late_ms = late_ms
         if in_transaction:
             self._in_transaction[operation.process] += found
         else:

@@ -77,7 +77,37 @@ def lost_commit_after_a_part(story: Story) -> None:
     committed(story, 1)
 
 
+def committed_late(story: Story, lasts_ms: int, after_ms: int) -> None:
+    """The first request of a commit is late by 2.5 s; the call ends by another one, and a later commit is made.
+
+    :param lasts_ms: how long the call takes (ms)
+    :param after_ms: how long after it the later commit begins (ms)
+    """
+    story.sends(1, 2)
+    story.fault("late", "OffsetCommit", "2500", "1", number=0)
+    story.poll((0, 1))
+    begun = story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 1),)))
+    story.clock_ms += lasts_ms
+    story.ok(begun)
+    story.poll((1, 2))
+    story.clock_ms += after_ms
+    story.commit(2)
+    committed(story, 1)
+
+
+def commit_has_made_one_request(story: Story) -> None:
+    committed_late(story, 10, 300)
+
+
+def commit_comes_later_than_it_can(story: Story) -> None:
+    committed_late(story, 1_100, 3_000)
+
+
 # Right
+
+
+def request_of_a_commit_comes_again(story: Story) -> None:
+    committed_late(story, 1_100, 300)
 
 
 def refused_commits(story: Story) -> None:
@@ -188,6 +218,8 @@ PLANTED: list[tuple[str, Write]] = [
     ("lost-commit", lost_commit),
     ("lost-commit", forgotten_commit),
     ("lost-commit", lost_commit_after_a_part),
+    ("lost-commit", commit_has_made_one_request),
+    ("lost-commit", commit_comes_later_than_it_can),
 ]
 LEGAL: list[tuple[str, Write]] = [
     ("", refused_commits),
@@ -198,4 +230,5 @@ LEGAL: list[tuple[str, Write]] = [
     ("", committed_all_of_unknown_positions),
     ("", committed_behind_a_marker),
     ("", committed_while_it_sought),
+    ("", request_of_a_commit_comes_again),
 ]
