@@ -10,18 +10,28 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.exceptions import (
+    ERROR_CODES,
+    DeliveryUnknownError,
+    KafkaException,
+    NotLeaderForPartition,
+    TransactionAbortedError,
+)
 from pykafka.handlers import ThreadingHandler
 from pykafka.testing import FakeCluster, simulate
-from pykafka.testing.checker import Checker
-from pykafka.testing.history import Commit, History, Seen
+from pykafka.testing.checker import Checker, Kind
+from pykafka.testing.history import Commit, History, Outcome, Seen, Send
 from pykafka.testing.simulate import report, shrink
 from pykafka.testing.simulation.extras import ORDERS
+from pykafka.testing.simulation.ordinary import ORDINARY
 from pykafka.testing.simulation.plan import FAULTS, PlannedFault, Targets, draw
+from pykafka.testing.simulation.producers import Transacting
 from pykafka.testing.simulation.simulation import Simulation
 from pykafka.testing.simulation.tally import SeedLog
 from pykafka.testing.simulation.world import World
@@ -281,3 +291,40 @@ def test_witness() -> None:
             consumer.assign([P0])
             assert len(list(islice(consumer, 4))) == 4
     assert [one.action for one in history] == [Seen(TOO_LARGE), Seen(LEADER)]
+
+
+def test_refusals_that_outlast_a_message_are_explained() -> None:
+    """A message that is given up has the last error of its broker: each that a fault answers Produce with has a row."""
+    plans = [Simulation(seed).plan or () for seed in range(300)]
+    failing = [fault.arguments for plan in plans for fault in plan if fault.name == "fail"]
+    refusals = {arguments[1] for arguments in failing if arguments[0] == "Produce"}
+    errors = {error.NAME: error.__name__ for error in ERROR_CODES.values()}
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in refusals
+    for code in refusals:
+        story, unexplained = Story(), Story()
+        story.fault("fail", "Produce", code)
+        for one in (story, unexplained):
+            one.unknown(one.invoke("p", Send("t", 1, 0)), errors[code])
+        assert Checker(ordinary=ORDINARY).check(story) == []
+        assert [anomaly.kind for anomaly in Checker(ordinary=ORDINARY).check(unexplained)] == [Kind.UNEXPLAINED_ERROR]
+
+
+@pytest.mark.parametrize(
+    ("cause", "name"),
+    [
+        (TransactionAbortedError("not sent before its transaction was aborted"), "TransactionAbortedError"),
+        (NotLeaderForPartition("moved"), "DeliveryUnknownError"),
+    ],
+)
+def test_an_abort_explains_a_message_that_was_refused_before(cause: KafkaException, name: str) -> None:
+    """The error of a message that an abort has taken back needs no fault, though its broker may have the message."""
+    history = History(lambda: 0)
+    with FakeCluster(brokers=1) as cluster:
+        program = Transacting(World(0, ThreadingHandler(), cluster, history, None), "t1", "t", 1, 1_000)
+    sent = Send("t", 7, 0)
+    program._pending[b"7"] = history.invoke("t1", sent), sent
+    error = DeliveryUnknownError("given up")
+    error.__cause__ = cause
+    program._delivered(error, SimpleNamespace(value=b"7"))
+    last = history.operations[-1]
+    assert (last.outcome, last.error) == (Outcome.UNKNOWN, name)

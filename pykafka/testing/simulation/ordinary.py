@@ -96,6 +96,7 @@ _OF_BROKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("LeaderNotAvailable", ("fail LEADER_NOT_AVAILABLE", "stop", "isolate")),
     ("NotEnoughReplicas", ("fail NOT_ENOUGH_REPLICAS", "stop")),
     ("RequestTimedOut", ("fail REQUEST_TIMED_OUT",)),
+    ("UnknownTopicOrPartition", ("fail UNKNOWN_TOPIC_OR_PARTITION",)),
     ("FencedLeaderEpoch", ("fail FENCED_LEADER_EPOCH", "set_leader", "move_leader", "isolate", "stop")),
     ("UnknownLeaderEpoch", ("fail UNKNOWN_LEADER_EPOCH", "set_leader", "move_leader", "isolate", "stop")),
     ("NotCoordinatorForGroup", ("fail NOT_COORDINATOR", "move_coordinator", "isolate", "stop")),
