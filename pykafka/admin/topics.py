@@ -22,7 +22,6 @@ from pykafka.admin.results import (
 from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, Leaders, RequestFactory, SameBroker
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, UnsupportedVersion
-from pykafka.metadata.elections import LEAST_MS
 from pykafka.metadata.group_offsets import by_topic
 from pykafka.protocol import wire
 from pykafka.utils import get_string
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 #: How long created topics may take to be known to the brokers, and deleted ones to be gone, before the call returns (s).
 TOPIC_WAIT_S = 5.0
 _PAUSE_S = 0.05
+#: The least that an update of metadata gets at the end of a call (ms).
+_LEAST_MS = 100
 _ZERO = UUID(int=0)
 
 
@@ -413,7 +414,7 @@ class TopicsAdmin(AdminBase):
                 break
             handler.sleep(_PAUSE_S)
         with suppress(KafkaException):  # the change itself has been made
-            self._cluster.update(wanted, max(LEAST_MS, self._left_ms(end)))
+            self._cluster.update(wanted, max(_LEAST_MS, self._left_ms(end)))
 
     def create_partitions(
         self,
