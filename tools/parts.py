@@ -226,7 +226,7 @@ SEEING_IN = [
 ]
 #: The fake cluster, and what is tried on it.
 FAKE = [f"tests/{name}" for name in ("testing", "conformance", "mutations")]
-#: Seeds of the simulation: other ones for each commit, and thousands more in the matrix.
+#: Seeds of the simulation: the same ones in `make test`, thousands of others in the matrix.
 SEEDS = "tests/testing/test_seeds.py"
 #: Tests without a broker, or with an embedded one: some seconds each.
 QUICK = [
@@ -401,7 +401,7 @@ TEST = {
         ],
         16,
     ),
-    "simulation": Part("4.3.1", [SEEDS, "-m", "not matrix"], 9),
+    "simulation": Part("4.3.1", [SEEDS, "-m", "not matrix"], 7),
     "access": Part("4.3.1", [*ACCESS, "-m", "not matrix"], 11),
     "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 11),
     "today": Part("4.3.1", [*TODAY, "-m", "not matrix"], 9),

@@ -201,7 +201,7 @@ def test_a_producer_of_any_topics(cluster: EmbeddedCluster, run: Run) -> None:
 def test_parallel_work_of_coroutines(cluster: EmbeddedCluster, run: Run) -> None:
     async def main() -> None:
         async with KafkaClient(cluster.hosts) as client:
-            topic = f"parallel-{id(main)}"
+            topic = f"parallel-{uuid.uuid4()}"
             await fill(client, topic, 100)
             seen: list[bytes | None] = []
             most = [0, 0]
@@ -254,7 +254,7 @@ def test_a_group_and_its_members(cluster: EmbeddedCluster, run: Run, request: py
         async with KafkaClient(cluster.hosts) as client:
             await fill(client, "grouped", 100)
             topic = await client.topics["grouped"]
-            name = f"group-{id(main)}"
+            name = f"group-{uuid.uuid4()}"
             async with topic.get_balanced_consumer(name, managed=True, consumer_timeout_ms=20_000) as consumer:
                 values = set()
                 async for message in consumer:
@@ -271,7 +271,7 @@ def test_cancellations_lose_no_message(cluster: EmbeddedCluster, run: Run) -> No
 
     async def main() -> None:
         async with KafkaClient(cluster.hosts) as client:
-            topic = await client.topics[f"cancelled-{id(main)}"]
+            topic = await client.topics[f"cancelled-{uuid.uuid4()}"]
             found: list[bytes | None] = []
 
             async def read(consumer: Any) -> None:

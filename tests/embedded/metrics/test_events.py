@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -71,7 +72,7 @@ def test_the_steps_of_a_group(client: KafkaClient) -> None:
         for _ in range(3):
             producer.produce("steps", b"x")
         producer.flush()
-    group = f"steps-{id(client)}"
+    group = f"steps-{uuid.uuid4()}"
     consumer = client.consumer("steps", group=group, protocol="classic", consumer_timeout_ms=20_000)
     next(iter(consumer))
     consumer.commit()
@@ -98,7 +99,7 @@ def test_a_listener_that_raises_is_reported_with_its_time(client: KafkaClient) -
     seen = watch(client)
     with client.producer() as producer:
         producer.produce("bad-listener", b"x").get(timeout=20)
-    with client.consumer("bad-listener", group=f"bad-{id(client)}", listener=Bad()) as consumer:
+    with client.consumer("bad-listener", group=f"bad-{uuid.uuid4()}", listener=Bad()) as consumer:
         with pytest.raises(RuntimeError, match="bad listener"):
             consumer.poll(timeout=20)
         assert seen.of(ASSIGNED)[1] >= 0.02

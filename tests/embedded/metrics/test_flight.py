@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -63,7 +64,7 @@ def test_a_fenced_producer_has_the_last_events(client: KafkaClient, monkeypatch:
     def fenced(*_: Any) -> Any:
         raise InvalidProducerEpoch("another has it")
 
-    producer = client.producer(transactional_id=f"fenced-{id(client)}")
+    producer = client.producer(transactional_id=f"fenced-{uuid.uuid4()}")
     transactions: Any = producer._transactions
     monkeypatch.setattr(transactions._coordinator, "end", fenced)
     with pytest.raises(ProducerFencedError) as caught, producer.transaction():
