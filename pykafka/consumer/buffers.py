@@ -91,14 +91,22 @@ class OwnedPartition:
         self.max_bytes = max_bytes
         self.reader: BatchReader | None = None
         self.readers: deque[BatchReader] = deque()
-        self.messages = self.epoch = self.moves = 0
-        self.position = self.last_offset_consumed = self.fetch_offset = -1
+        self.messages = 0
+        self.position = -1
+        self.last_offset_consumed = -1
         # The log's ends as the last answer had them; -1 while they are unknown.
         self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
         self.last_timestamp = -1  # the newest of the last batch that was read to its end (ms)
-        self.taken_in = self.taken_from = -1  # the number of the call that took from here last, and where that began
-        self.buffer_full = self.paused = self.given_up = False
-        self.active = self.listed = False  # whether it has a turn, and whether the round lists it
+        self.taken_in = -1  # the number of the call that took from here last, and where that began
+        self.taken_from = -1
+        self.fetch_offset = -1
+        self.epoch = 0
+        self.moves = 0
+        self.buffer_full = False
+        self.paused = False
+        self.given_up = False
+        self.active = False  # whether it has a turn, and whether the round lists it
+        self.listed = False
         self.borrow = 0  # the number of the borrow while the cursors are borrowed, else 0
         self.wake: EventType | None = None
         self.fetcher: Any = None

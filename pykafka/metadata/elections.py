@@ -20,6 +20,7 @@ from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.stale_brokers import LEADERLESS_ANSWERS
 from pykafka.network.patience import Patience
 from pykafka.protocol import wire
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -92,14 +93,14 @@ def wait_for_topic(cluster: Unsettled, name: str, timeout_ms: int | None = None)
     deadline = start + patience_ms / 1000
     failures = 0
     while True:
-        left_ms = None if timeout_ms is None else max(1, round((deadline - now()) * 1000))
+        within_ms = None if timeout_ms is None else left_ms(deadline, now(), 1)
         # those that are connected may all be cut off from the controller, so that they never hear of the topic
         telling = partial(_describes, name) if (failures + 1) % LEADERLESS_ANSWERS == 0 else None
-        response = cluster.call(metadata_request([name], create), within_ms=left_ms, telling=telling)
+        response = cluster.call(metadata_request([name], create), within_ms=within_ms, telling=telling)
         topic = next((topic for topic in response.topics if topic.name == name), None)
         code = topic.error_code if topic is not None else UnknownTopicOrPartition.ERROR_CODE
         if _describes(name, response):
-            cluster.update([name], None if timeout_ms is None else max(LEAST_MS, round((deadline - now()) * 1000)))
+            cluster.update([name], None if timeout_ms is None else left_ms(deadline, now(), LEAST_MS))
             metadata = cluster.topic_metadata(name)
             if metadata is not None:
                 return metadata
@@ -135,17 +136,17 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
     failures = 0
     topic, what = (TRANSACTIONS, f"transactional id {key}") if key_type else (OFFSETS, f"group {key}")
     while True:
-        left_ms = each_ms = None
+        within_ms = each_ms = None
         if timeout_ms is not None:
-            left_ms = max(LEAST_MS, round((deadline - now()) * 1000))
+            within_ms = left_ms(deadline, now(), LEAST_MS)
             # a silent broker leaves time for others
-            each_ms = min(cluster.socket_timeout_ms, left_ms // max(1, min(ASKED_IN_TIME, len(cluster.brokers))))
+            each_ms = min(cluster.socket_timeout_ms, within_ms // max(1, min(ASKED_IN_TIME, len(cluster.brokers))))
         # versions up to 3 ask for a single group
         request = wire.FindCoordinatorRequest(key=key, key_type=key_type)
-        response = cluster.call(request, ceiling=3, timeout_ms=each_ms, within_ms=left_ms)
+        response = cluster.call(request, ceiling=3, timeout_ms=each_ms, within_ms=within_ms)
         if response.error_code == 0:
-            left_ms = None if timeout_ms is None else max(LEAST_MS, round((deadline - now()) * 1000))
-            return _broker_at(cluster, response.node_id, response.host, response.port, left_ms)
+            within_ms = None if timeout_ms is None else left_ms(deadline, now(), LEAST_MS)
+            return _broker_at(cluster, response.node_id, response.host, response.port, within_ms)
         error = error_for(response.error_code, response.error_message, api="FindCoordinator")
         if is_unavailable(error):
             cluster.internal_topics.waits(topic, what)
@@ -156,10 +157,10 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
         cluster.handler.sleep(pause if timeout_ms is None else max(0.0, min(pause, deadline - now())))
 
 
-def _broker_at(cluster: Unsettled, id_: int, host: str, port: int, left_ms: int | None) -> Node:
+def _broker_at(cluster: Unsettled, id_: int, host: str, port: int, within_ms: int | None) -> Node:
     broker = cluster.brokers.get(id_)
     if broker is None:
-        cluster.update([], left_ms)
+        cluster.update([], within_ms)
         broker = cluster.brokers.get(id_)
     if broker is None:
         raise SocketDisconnectedError(
@@ -210,8 +211,8 @@ class Coordinators:
             found = self._known(cluster, group) if group in self._found else None
             if found is None:
                 waited_ms = round((self._handler.now() - began) * 1000)
-                left_ms = None if timeout_ms is None else max(0, timeout_ms - waited_ms)
-                found = cluster.get_group_coordinator(group, left_ms)
+                within_ms = None if timeout_ms is None else max(0, timeout_ms - waited_ms)
+                found = cluster.get_group_coordinator(group, within_ms)
                 self._found[group] = self._handler.now(), found
             return found
         except KafkaException as error:

@@ -177,6 +177,15 @@ class Client:
             for other in self.window.drop(in_flight):
                 (self.unknown if other.outcome_unknown else self.failed).extend(other.batch)
 
+    def finish(self) -> None:
+        """Serve what is under way until nothing is, in 500 steps at most."""
+        for _ in range(500):
+            if not self.wire and not self.window.batches:
+                break
+            if self.window.recovering:
+                self.send(1)
+            self.serve("")
+
 
 STEPS = st.lists(
     st.one_of(
@@ -205,12 +214,7 @@ def test_nothing_is_lost_doubled_or_reordered(remembered: int, steps: list[tuple
             client.partition.restart()
         else:
             client.give_up()
-    for _ in range(500):
-        if not client.wire and not client.window.batches:
-            break
-        if client.window.recovering:
-            client.send(1)
-        client.serve("")
+    client.finish()
     assert not client.window.batches
     log = client.partition.log
     assert sorted(log) == log, "out of order"
@@ -247,12 +251,7 @@ def test_a_log_that_forgets_makes_no_false_acknowledgement(remembered: int, othe
         chance, client = Random(seed), Client(remembered, others)
         for _ in range(60):
             disturb(client, chance)
-        for _ in range(500):
-            if not client.wire and not client.window.batches:
-                break
-            if client.window.recovering:
-                client.send(1)
-            client.serve("")
+        client.finish()
         assert not client.window.batches, seed
         assert not client.false, f"acknowledged, and not in the log: seed {seed}"
         accounted_for = client.acknowledged + client.unknown + client.failed
