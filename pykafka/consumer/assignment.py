@@ -371,7 +371,7 @@ class Assignment(ABC):
         self.buffers.move(owned, position, last_offset_consumed)
         if owned.wake is not None:
             owned.wake.set()
-        self.recovery.moved()
+        self.recovery.moved(owned)
 
     def seek(self, key: TopicPartition, offset: int) -> None:
         """Move a partition to an offset; return at once."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,8 @@ from pykafka.exceptions import (
 from pykafka.network.authentication import is_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections import deque
+    from collections.abc import Callable, Collection, Container
     from uuid import UUID
 
     from pykafka.common import TopicPartition
@@ -49,6 +51,8 @@ log = logging.getLogger(__name__)
 PASSING = (UnknownError, OffsetOutOfRangeError)
 #: Errors that Kafka calls retriable, but that do not pass by themselves once they have lasted: the topic was deleted.
 STAYING = (UnknownTopicOrPartition, UnknownTopicId)
+#: Errors by which the application is asked for a position.
+ASKING = (OffsetResetNeededError, TopicRecreatedError)
 _About = tuple[type[KafkaException], str | None, int | None]
 
 
@@ -233,9 +237,9 @@ class ErrorsToRaise:
         self._now = now
         # The error reported last: a broker's error comes once for each of its partitions, and consume() raises it once.
         self._reported: weakref.ref[KafkaException] | None = None
-        # What the errors that `consume()` has still to raise are about, and the first of them and their number by then.
+        # What the errors that `consume()` has still to raise are about, and the last of them and their number by then.
         self._about: set[_About] = set()
-        self._first: BaseException | None = None
+        self._last: BaseException | None = None
         self._count = 0
 
     def note_trouble(self, owned: OwnedPartition) -> None:
@@ -243,10 +247,15 @@ class ErrorsToRaise:
         if owned.trouble_since is None:
             owned.trouble_since = self._now()
 
-    def judge(self, consumer: FetchingConsumer, owned: OwnedPartition, error: KafkaException) -> None:
+    def judge(
+        self, consumer: FetchingConsumer, owned: OwnedPartition, error: KafkaException, moves: int | None = None
+    ) -> None:
         """Decide whether `consume()` raises an error: it does not pass by itself, or has lasted.
 
         For a patient consumer an outage may last: calls continue to wait, and the client logs a warning.
+
+        :param moves: how often the partition had been moved when it failed: if the application has moved it since, the error,
+            which is about its position, is raised no more; None: it is not about the position
         """
         now = self._now()
         if owned.trouble_since is None:
@@ -270,22 +279,28 @@ class ErrorsToRaise:
         if not is_reported and not self._is_pending(consumer, error):
             self._reported = weakref.ref(error)
             shared = error is consumer.cluster.metadata_error  # by all consumers of the client
-            consumer.worker_failed(error.again() if shared else error)
+            raised = error.again() if shared else error
+            # The application moves it under the lock, and then drops this error.
+            with nullcontext() if moves is None else consumer.buffers.lock:
+                if moves is not None and (moves != owned.moves or owned.given_up):
+                    return
+                consumer.worker_failed(raised)
             self._about.add(_about(error))
+            self._last = raised
             self._count += 1
 
     def _is_pending(self, consumer: FetchingConsumer, error: KafkaException) -> bool:
         """Return whether `consume()` has still to raise such an error; thousands of partitions may ask, one after another."""
         errors = consumer.errors
         try:
-            first = errors[0]
+            last = errors[-1]
         except IndexError:
-            first = None
-        if first is not self._first or len(errors) != self._count:
+            last = None
+        if last is not self._last or len(errors) != self._count:
             pending = errors.copy()  # in one step: other workers append, and calls take away
             self._about = {_about(one) for one in pending if isinstance(one, KafkaException)}
             self._count = len(pending)
-            self._first = pending[0] if pending else None
+            self._last = pending[-1] if pending else None
         return _about(error) in self._about
 
 
@@ -295,3 +310,11 @@ def concerns(error: BaseException, keys: Collection[TopicPartition]) -> bool:
         return False
     topic, partition = error.topic, error.partition
     return any(topic in (None, key.topic) and partition in (None, key.partition) for key in keys)
+
+
+def drop_answered(errors: deque[BaseException], keys: Container[tuple[str | None, int | None]]) -> None:
+    """Drop the errors that ask for positions of partitions: the application has moved them, or reads them no more."""
+    for error in errors.copy() if errors else ():  # in one step: other workers append, and take away
+        if isinstance(error, ASKING) and (error.topic, error.partition) in keys:
+            with suppress(ValueError):
+                errors.remove(error)

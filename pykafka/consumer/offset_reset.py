@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
+from pykafka.consumer.failed_partitions import ASKING
 from pykafka.consumer.startrules import NEAREST, RAISE, position_of, rule_text
 from pykafka.exceptions import (
     KafkaException,
@@ -63,7 +64,7 @@ class Resets:
             if isinstance(failed.error, TopicRecreatedError):
                 self._errors_to_raise.note_trouble(failed.owned)
             elif not failed.asked:
-                self._errors_to_raise.judge(consumer, failed.owned, failed.error)
+                self._errors_to_raise.judge(consumer, failed.owned, failed.error, failed.moves)
             by_leader[failed.owned.partition.leader].append(failed)
         yield truncated
         for parts in by_leader.values():
@@ -145,9 +146,8 @@ class Resets:
 
     def ask_the_user(self, consumer: FetchingConsumer, parts: list[FailedPartition]) -> None:
         """Report to `consume()` that the application must name the next position; until then try the offset now and then."""
-        kinds = (OffsetResetNeededError, TopicRecreatedError)
-        known = {(one.topic, one.partition) for one in consumer.errors.copy() if isinstance(one, kinds)}
-        errors = reset_needed(consumer, [failed.owned for failed in parts if failed.owned.key not in known])
+        known = {(one.topic, one.partition) for one in consumer.errors.copy() if isinstance(one, ASKING)}
+        errors = reset_needed(consumer, [one.owned for one in parts if one.owned.key not in known and not one.moved])
         for failed in parts:
             needed = errors.get(failed.owned.key)
             if needed is not None:
@@ -159,9 +159,9 @@ class Resets:
                     error = LogTruncationError(*where, **needed.context)
                 elif isinstance(failed.error, OffsetOutOfRangeError):
                     error.__cause__ = failed.error.again()
-                self._errors_to_raise.judge(consumer, failed.owned, error)
+                self._errors_to_raise.judge(consumer, failed.owned, error, failed.moves)
             if failed.is_lost:
-                failed.error = OffsetResetNeededError(topic=failed.owned.key.topic, partition=failed.owned.partition_id)
+                failed.error = _needs_reset(failed.owned)
                 self._failed_partitions.again(failed)
 
 
@@ -171,15 +171,14 @@ def reset_needed(
     """Return the error for each partition whose next position only the application can name."""
     stuck = {owned.key: owned for owned in parts}
     ranges = _ranges(consumer, stuck)
-    return {
-        key: OffsetResetNeededError(
-            owned.position if owned.position >= 0 else None,
-            *ranges.get(key, (None, None)),
-            topic=key.topic,
-            partition=key.partition,
-        )
-        for key, owned in stuck.items()
-    }
+    return {key: _needs_reset(owned, *ranges.get(key, (None, None))) for key, owned in stuck.items()}
+
+
+def _needs_reset(
+    owned: OwnedPartition, earliest: int | None = None, latest: int | None = None
+) -> OffsetResetNeededError:
+    offset = owned.position if owned.position >= 0 else None
+    return OffsetResetNeededError(offset, earliest, latest, topic=owned.key.topic, partition=owned.partition_id)
 
 
 def _ranges(consumer: FetchingConsumer, keys: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka.consumer.background_worker import BackgroundWorker
-from pykafka.consumer.failed_partitions import ErrorsToRaise, FailedPartitions, recreated
+from pykafka.consumer.failed_partitions import ErrorsToRaise, FailedPartitions, drop_answered, recreated
 from pykafka.consumer.fetcher import Fetcher
 from pykafka.consumer.leader_epochs import FETCH_COMPARES_FROM
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetResetNeededError
@@ -81,7 +81,7 @@ class Recovery(BackgroundWorker):
         fetcher = owned.fetcher
         if fetcher is not None:
             fetcher.detach(owned)
-        self._wake.set()
+        self.moved(owned)
 
     def _take(self, owned: OwnedPartition, error: KafkaException | None) -> None:
         if owned.given_up:
@@ -92,8 +92,11 @@ class Recovery(BackgroundWorker):
             self._start()
         self._wake.set()
 
-    def moved(self) -> None:
-        """Wake the worker: the application has moved a partition, perhaps one that only the application could move."""
+    def moved(self, owned: OwnedPartition) -> None:
+        """Go on with a partition that the application has moved, perhaps one that only the application could move."""
+        consumer = self._consumer()
+        if consumer is not None:
+            drop_answered(consumer.errors, [owned.key])
         self._wake.set()
 
     def error_of(self, owned: OwnedPartition) -> KafkaException | None:

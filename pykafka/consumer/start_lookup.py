@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.consumer.background_worker import BackgroundWorker
-from pykafka.consumer.failed_partitions import ErrorsToRaise, may_lead_no_more
+from pykafka.consumer.failed_partitions import ErrorsToRaise, drop_answered, may_lead_no_more
 from pykafka.exceptions import KafkaException
 from pykafka.metrics.listener import FAILED
 from pykafka.utils.backoff import Backoff
@@ -90,20 +90,30 @@ class StartLookup(BackgroundWorker):
 
         :param wanted: partitions that no fetcher has, each with the name of its start; read while no start is stored
         """
+        begun: set[TopicPartition] = set()
         with self._lock:
             self.is_stranded = True
             for owned, position in wanted:
-                if owned.position >= 0:  # here, so that recovery never sees one without a position that does not wait
+                begun.add(owned.key)
+                # Here, so that recovery never sees one without a position that does not wait.
+                if owned.position >= 0 or position is not None:
                     owned.buffers.move(owned, -1, -1)
                 self._wanted[owned.key] = _Wanted(owned, position, owned.moves)
                 self._tried.pop(owned.key, None)
             self._start()
+        self._drop_answered(begun)
         self._wake.set()
 
-    def forget(self, keys: Iterable[TopicPartition]) -> list[TopicPartition]:
+    def forget(self, keys: Collection[TopicPartition]) -> list[TopicPartition]:
         """Do not look for these partitions any more; return those that were waiting."""
+        self._drop_answered(keys)
         with self._lock:
             return [key for key in keys if self._wanted.pop(key, None) is not None]
+
+    def _drop_answered(self, keys: Collection[TopicPartition]) -> None:
+        consumer = self._consumer()
+        if consumer is not None:
+            drop_answered(consumer.errors, keys)
 
     def waiting(self, keys: Collection[TopicPartition] | None = None) -> list[TopicPartition]:
         """Return the partitions, of these or of all, whose start is not known yet."""

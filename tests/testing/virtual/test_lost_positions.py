@@ -1,4 +1,4 @@
-"""Consumers whose next records are deleted while their leader cannot be reached, in virtual time."""
+"""Consumers whose next records are deleted, or never were, in virtual time."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
+from pykafka.exceptions import OffsetResetNeededError
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Scheduler, VirtualHandler
 
@@ -80,3 +81,80 @@ def test_a_position_that_was_deleted_in_an_outage_is_no_error(
             return read
 
     assert scheduler.run(program) == [0, 4, 5]
+
+
+def test_a_position_that_only_the_application_can_move_is_explained_by_that_position(
+    scheduler: Scheduler, virtual: VirtualHandler
+) -> None:
+    """Nobody has asked for a committed offset: at no time does the consumer say that none is there."""
+
+    def program() -> set[str]:
+        with (
+            FakeCluster(brokers=1, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            client.consumer(auto_offset_reset="none") as consumer,
+        ):
+            cluster.create_topic(ORDERS.topic, 1)
+            consumer.assign([ORDERS])
+            consumer.seek(ORDERS, 10_000)
+            with pytest.raises(OffsetResetNeededError, match="offset 10000 is not there"):
+                consumer.poll(timeout=SOON_S)
+            texts = set()
+            until = virtual.now() + OUTAGE_S
+            while virtual.now() < until:
+                texts.add(consumer.explain().of(str(ORDERS)).text.partition(":")[2])
+                virtual.sleep(0.02)
+            return texts
+
+    texts = scheduler.run(program)
+    assert any("offset 10000 is not there" in text for text in texts)
+    assert not any("nothing is committed" in text for text in texts), texts
+
+
+@pytest.mark.parametrize("later_s", [0.0, 0.001, 0.004, 0.05, 1.0])
+@pytest.mark.parametrize("move", ["seek", "seek_to_beginning", "seek_to_time"])
+def test_the_application_that_names_a_position_in_time_hears_of_no_error(
+    scheduler: Scheduler, virtual: VirtualHandler, move: str, later_s: float
+) -> None:
+    """The consumer looks for a position at once; the application may name it before the next call that reads."""
+
+    def program() -> list[int]:
+        with (
+            FakeCluster(brokers=1, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            client.consumer(auto_offset_reset="none") as consumer,
+        ):
+            cluster.create_topic(ORDERS.topic, 1)
+            with client.producer() as producer:
+                producer.produce(ORDERS.topic, b"1").get()
+            consumer.assign([ORDERS])
+            virtual.sleep(later_s)
+            if move == "seek":
+                consumer.seek(ORDERS, 0)
+            elif move == "seek_to_beginning":
+                consumer.seek_to_beginning(ORDERS)
+            else:
+                consumer.seek_to_time(0, ORDERS)
+            return [record.offset for record in consumer.poll(timeout=SOON_S)]
+
+    assert scheduler.run(program) == [0]
+
+
+def test_the_application_that_gives_a_partition_up_hears_of_it_no_more(
+    scheduler: Scheduler, virtual: VirtualHandler
+) -> None:
+    def program() -> int | None:
+        with (
+            FakeCluster(brokers=1, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            client.consumer(auto_offset_reset="none") as consumer,
+        ):
+            cluster.create_topic(ORDERS.topic, 2)
+            consumer.assign([ORDERS])
+            virtual.sleep(1)
+            consumer.assign([TopicPartition(ORDERS.topic, 1)])
+            with pytest.raises(OffsetResetNeededError) as raised:
+                consumer.poll(timeout=SOON_S)
+            return raised.value.partition
+
+    assert scheduler.run(program) == 1
