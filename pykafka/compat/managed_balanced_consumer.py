@@ -421,7 +421,7 @@ class ManagedBalancedConsumer(GroupConsumer):
 
         :raises KafkaException: it failed
         """
-        joined = self._member.join()
+        joined = self._await_group(self._member.join)
         if joined.leader != joined.member_id:
             return []
         members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
@@ -436,7 +436,19 @@ class ManagedBalancedConsumer(GroupConsumer):
         :raises KafkaException: it failed
         """
         assignments = {member: assignment_bytes(assignment) for member, assignment in group_assignments}
-        return ConsumerProtocolAssignment.from_bytestring(self._member.sync(assignments)).partition_assignment
+        assignment = self._await_group(partial(self._member.sync, assignments))
+        return ConsumerProtocolAssignment.from_bytestring(assignment).partition_assignment
+
+    def _await_group(self, ask: Callable[[], T]) -> T:
+        """Return the coordinator's answer; an application that waits for it in `start()` counts as alive meanwhile."""
+        if getattr(self._here, "is_worker", False):
+            return ask()
+        activity = self._member.activity
+        activity.set_waiting(True)
+        try:
+            return ask()
+        finally:
+            activity.set_waiting(False)
 
     def _pause(self) -> None:
         """Return no messages for now, and commit those that the application is done with, if auto-commit is on."""

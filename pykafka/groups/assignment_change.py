@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
+    from pykafka.groups.heartbeat_sender import Activity
     from pykafka.groups.membership import AssignmentHooks
 
 
@@ -32,15 +33,19 @@ class AssignmentChange(ABC):
     :param hooks: the consumer
     :param membership: of the member
     :param is_missing: returns whether the cluster has just answered that a topic does not exist
+    :param activity: of the application, whose time the hooks take
     """
 
     #: Whether the member keeps its assignment while the group rebalances.
     cooperative = False
 
-    def __init__(self, hooks: AssignmentHooks, membership: Generation, is_missing: Callable[[str], bool]) -> None:
+    def __init__(
+        self, hooks: AssignmentHooks, membership: Generation, is_missing: Callable[[str], bool], activity: Activity
+    ) -> None:
         self._hooks = hooks
         self._membership = membership
         self._is_missing = is_missing
+        self._activity = activity
         #: The partitions that the hooks have.
         self.assignment: frozenset[TopicPartition] = frozenset()
         #: A new assignment, until the hooks have all of it.
@@ -99,7 +104,7 @@ class AssignmentChange(ABC):
         if self.ended:
             return
         try:
-            hook(*keys)
+            self._activity.run_callback(hook, *keys)
         except Exception as error:  # noqa: BLE001 - the application's listener; `poll` raises it at its end
             self.errors.append(error)
 
@@ -107,8 +112,10 @@ class AssignmentChange(ABC):
 class EagerAssignmentChange(AssignmentChange):
     """The change of a member that revokes its whole assignment before each rebalance."""
 
-    def __init__(self, hooks: AssignmentHooks, membership: Generation, is_missing: Callable[[str], bool]) -> None:
-        super().__init__(hooks, membership, is_missing)
+    def __init__(
+        self, hooks: AssignmentHooks, membership: Generation, is_missing: Callable[[str], bool], activity: Activity
+    ) -> None:
+        super().__init__(hooks, membership, is_missing, activity)
         #: The partitions that were revoked and not lost, and by which member of which generation.
         self._kept: frozenset[TopicPartition] = frozenset()
         self._kept_as = ("", -1)
@@ -154,8 +161,10 @@ class CooperativeAssignmentChange(AssignmentChange):
 
     cooperative = True
 
-    def __init__(self, hooks: AssignmentHooks, membership: Generation, is_missing: Callable[[str], bool]) -> None:
-        super().__init__(hooks, membership, is_missing)
+    def __init__(
+        self, hooks: AssignmentHooks, membership: Generation, is_missing: Callable[[str], bool], activity: Activity
+    ) -> None:
+        super().__init__(hooks, membership, is_missing, activity)
         #: The partitions of the `on_added` that runs, or was interrupted; None for none.
         self._added: frozenset[TopicPartition] | None = None
         #: How many breaks the membership had at the last assignment.

@@ -127,14 +127,14 @@ class AutoMembership:
             chosen.subscribe(topics)
         self._hooks.request_poll()
 
-    def poll(self, deadline: float | None, by_application: bool = True) -> None:
+    def poll(self, deadline: float | None) -> None:
         """Choose the protocol, if need be, and take part by it; for errors see the membership."""
         for _ in range(2):
             chosen = self.chosen or self._choose(deadline)
             if chosen is None:
                 return
             try:
-                chosen.poll(deadline, by_application)
+                chosen.poll(deadline)
             except (GroupIdNotFound, UnsupportedVersion) as error:
                 # An error of another API is one that the listener has raised.
                 if self.protocol != CONSUMER or error.api != API or self._must_be_consumer:

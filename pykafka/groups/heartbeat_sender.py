@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
 from pykafka.groups.heartbeat_thread import TOGETHER_S, Call, HeartbeatThread
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.metrics.listener import ClientListener
     from pykafka.network.node import Node
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 #: The pause before a sender without a membership is asked for requests again (s).
 IDLE_S = 5.0
@@ -43,8 +46,25 @@ class Activity:
     def __init__(self) -> None:
         #: Grows with each call for messages; a lost increment between threads does no harm.
         self.count = 0
-        #: One entry for each worker that waits for messages: such an application is alive.
+        #: One entry for each worker that waits for messages, or for the group: such an application is alive.
         self.waiting: list[None] = []
+
+    def set_waiting(self, waiting: bool) -> None:
+        """Take a sign of life of the application.
+
+        :param waiting: whether the application waits from now on; while it does, it counts as alive
+        """
+        self.count += 1
+        self.waiting = [None] if waiting else []
+
+    def run_callback(self, callback: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a callback of an application that waits: meanwhile it does not count as waiting."""
+        before, self.waiting = self.waiting, []
+        self.count += len(before)
+        try:
+            return callback(*args, **kwargs)
+        finally:
+            self.waiting = before
 
 
 class Heartbeat:

@@ -58,11 +58,10 @@ class GroupMembership(Protocol):
         """Read these topics, and no others, from the next `poll` on. Errors: see `Subscription`."""
         ...
 
-    def poll(self, deadline: float | None, by_application: bool = True) -> None:
+    def poll(self, deadline: float | None) -> None:
         """Take part in the group as far as the deadline allows; call the hooks.
 
         :param deadline: by the handler's clock (s); None for as long as it takes
-        :param by_application: whether this is a sign of life of the application, for `max_poll_interval_ms`
         :raises KafkaException: the membership has ended, or cannot begin
         """
         ...

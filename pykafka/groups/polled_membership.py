@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka.groups.subscription import TOPICS_POLL_INTERVAL_S, Subscription, Topics, TopicWatch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafka.common import TopicPartition
     from pykafka.consumer.committed_offsets import Membership
     from pykafka.groups.assignment_change import AssignmentChange
@@ -117,8 +120,7 @@ class PolledMembership(ABC):
 
         :param waiting: whether it waits for messages from now on; while it does, it counts as alive
         """
-        self.activity.count += 1
-        self.activity.waiting = [None] if waiting else []
+        self.activity.set_waiting(waiting)
 
     def subscribe(self, topics: Topics) -> None:
         """Read these topics, and no others, from the next `poll` on. Parameters and errors: see `Subscription`."""
@@ -130,30 +132,25 @@ class PolledMembership(ABC):
         log.info("group %s: subscribed to %r", self.group_id, subscription)
         self._hooks.request_poll()
 
-    def poll(self, deadline: float | None, by_application: bool = True) -> None:
+    def poll(self, deadline: float | None) -> None:
         """Take part in the group: join if need be, and give the assignment to the hooks.
 
         It returns when this member has its assignment, at the deadline or at `wakeup()` (the next call continues), or when
         another worker calls `leave`. A member that keeps its assignment through rebalances does not wait for other members:
         the next calls notice the end of the rebalance. If a hook calls this, nothing happens.
 
+        The application counts as alive until this returns, except while a hook runs (`max_poll_interval_ms`).
+
         :param deadline: of the handler's clock (s); None: as long as it takes
-        :param by_application: whether this is a sign of life of the application, for `max_poll_interval_ms`
         :raises FencedInstanceId: another member has this one's `group_instance_id`; each call raises it from then on
         :raises TopicAuthorizationFailed: the principal may not read a named topic; the member reads the others
         :raises KafkaException: the coordinator refuses for good; the next call tries again
         :raises Exception: a hook has raised it
         """
-        if by_application:
-            self.activity.count += 1
+        self.activity.count += 1
         if self.in_callback or not self._await_poll(deadline):
             return
-        with self._polling:
-            self._local.polls = True
-            try:
-                self._poll(deadline)
-            finally:
-                self._local.polls = False
+        self._take_part(partial(self._poll, deadline))
         if self._change.errors:
             raise self._change.errors.popleft()
 
@@ -183,12 +180,7 @@ class PolledMembership(ABC):
                 if not joins:
                     self.abort()
                 self._await_poll(None)
-                with self._polling:
-                    self._local.polls = True
-                    try:
-                        self._revoke_all()
-                    finally:
-                        self._local.polls = False
+                self._take_part(self._revoke_all)
         finally:  # also after a timeout or Ctrl-C, and if a hook calls this
             if joins:
                 self.abort()
@@ -203,6 +195,17 @@ class PolledMembership(ABC):
             for error in errors:
                 first.add_note(f"besides: {error!r}")
             raise first
+
+    def _take_part(self, step: Callable[[], object]) -> None:
+        """Make a step that may wait for the group, and call the hooks."""
+        with self._polling:
+            self._local.polls = True
+            try:
+                self.activity.set_waiting(True)
+                step()
+            finally:
+                self._local.polls = False
+                self.activity.set_waiting(False)
 
     def _revoke_all(self) -> None:
         self._change.revoke_all()

@@ -136,7 +136,7 @@ class ConsumerCoordinator(BaseCoordinator):
                     self.commit_consumed(left_ms)
                 except KafkaException as error:
                     log.error("group %s: before the rebalance: %s", self.group_id, error)
-        self._subscription.revoked(set(self._subscription.assigned_partitions()))
+        self.activity.run_callback(self._subscription.revoked, set(self._subscription.assigned_partitions()))
 
     def _perform_assignment(
         self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
@@ -147,7 +147,7 @@ class ConsumerCoordinator(BaseCoordinator):
         assigned = self._assignors.accept(protocol, member_assignment, generation, self._joined_for)
         self._refresh_needed = True
         self.offsets.assigned_as = (generation, member_id)
-        self._subscription.assigned(assigned)
+        self.activity.run_callback(self._subscription.assigned, assigned)
         if self._auto_commit is not None:
             self._auto_commit.reschedule()
 

@@ -291,7 +291,9 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
 
     def _forget(self) -> None:
         before = getattr(self, "_change", None)
-        self._change: AssignmentChange = self._kind(self._hooks, self.membership, self._topics.is_missing)
+        self._change: AssignmentChange = self._kind(
+            self._hooks, self.membership, self._topics.is_missing, self.activity
+        )
         if before is not None:
             before.end(self._change)
         self.identity.renew = self._renewed if self._change.cooperative else None

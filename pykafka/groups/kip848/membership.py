@@ -129,7 +129,7 @@ class ConsumerGroupMembership(PolledMembership):
         member_id = str(uuid.UUID(int=self._handler.random.getrandbits(128), version=4))
         self._generation = Generation(member_id)
         self._change: CooperativeAssignmentChange = CooperativeAssignmentChange(
-            self._hooks, self._generation, self._topics.is_missing
+            self._hooks, self._generation, self._topics.is_missing, self.activity
         )
         if before is not None:
             before.end(self._change)

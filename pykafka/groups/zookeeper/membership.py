@@ -121,7 +121,7 @@ class ZooKeeperMembership(PolledMembership):
         before = getattr(self, "_change", None)
         self._generation = Generation()
         self._change: ZooKeeperAssignmentChange = ZooKeeperAssignmentChange(
-            self._hooks, self._generation, self._topics.is_missing
+            self._hooks, self._generation, self._topics.is_missing, self.activity
         )
         if before is not None:
             before.end(self._change)

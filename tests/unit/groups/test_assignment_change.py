@@ -9,6 +9,7 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.groups.assignment_change import CooperativeAssignmentChange, EagerAssignmentChange, Generation
+from pykafka.groups.heartbeat_sender import Activity
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -21,7 +22,7 @@ def test_an_eager_member_keeps_its_position_if_it_has_missed_nothing(
 ) -> None:
     hooks: Any = mock.Mock()
     membership = Generation("m", 4)
-    change = EagerAssignmentChange(hooks, membership, lambda topic: False)
+    change = EagerAssignmentChange(hooks, membership, lambda topic: False, Activity())
     change.assignment = frozenset({FIRST})
     change.revoke_all()
     membership.member_id, membership.generation_id = member_id, generation
@@ -32,7 +33,7 @@ def test_an_eager_member_keeps_its_position_if_it_has_missed_nothing(
 
 def test_a_commit_is_repeated_for_what_the_member_has_had_without_a_break() -> None:
     membership = Generation("m", 4)
-    change = CooperativeAssignmentChange(mock.Mock(), membership, lambda topic: False)
+    change = CooperativeAssignmentChange(mock.Mock(), membership, lambda topic: False, Activity())
     for generation, keys in ((4, {FIRST, SECOND}), (5, {FIRST}), (6, {FIRST, SECOND})):
         membership.generation_id = generation
         change.pending = frozenset(keys)
@@ -55,7 +56,7 @@ def member(
 ) -> tuple[Any, Generation, mock.Mock]:
     """Return a change whose member has some partitions in generation 4, its membership, and its hooks; "gone" is deleted."""
     hooks, membership = mock.Mock(), Generation("m", 4)
-    change = kind(hooks, membership, lambda topic: topic == "gone")
+    change = kind(hooks, membership, lambda topic: topic == "gone", Activity())
     change.pending = frozenset(keys)
     change.assign_pending()
     assert [change.pending] == [None]

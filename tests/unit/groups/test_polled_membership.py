@@ -1,7 +1,8 @@
-"""`PolledMembership.poll`: which calls count as a sign of life of the application."""
+"""`PolledMembership.poll`: when the application counts as waiting."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,11 +23,12 @@ class Polled(PolledMembership):
         nothing: Any = None
         self._change: Any = type("Change", (), {"errors": nothing})()
         self.polls: list[float | None] = []
+        self.then: Callable[[float | None], object] = self.polls.count
         self._set_up_polling()
 
     def _poll(self, deadline: float | None) -> None:
         self.polls.append(deadline)
-        self.poll(deadline)  # of a hook: nothing happens
+        self.then(deadline)
 
     def abort(self) -> None:
         """End nothing."""
@@ -38,9 +40,44 @@ class Polled(PolledMembership):
         """Keep all."""
 
 
-@pytest.mark.parametrize(("by_application", "signs"), [(True, 1), (False, 0)])
-def test_only_a_call_of_the_application_is_a_sign_of_life(handler: Handler, by_application: bool, signs: int) -> None:
+def test_a_poll_counts_as_waiting_except_in_a_callback(handler: Handler) -> None:
     membership = Polled(handler)
-    membership.poll(5.0, by_application=by_application)
+    activity = membership.activity
+
+    def callback() -> tuple[bool, int]:
+        return bool(activity.waiting), activity.count
+
+    def step(deadline: float | None) -> None:
+        assert activity.waiting
+        before = activity.count
+        assert activity.run_callback(callback) == (False, before + 1)
+        assert activity.waiting
+
+    membership.then = step
+    membership.poll(5.0)
     assert membership.polls == [5.0]
-    assert membership.activity.count == signs + 1  # the hook's call is one as well
+    assert not activity.waiting
+    assert activity.run_callback(callback) == (False, activity.count)
+
+
+def test_an_error_ends_the_wait(handler: Handler) -> None:
+    membership = Polled(handler)
+
+    def step(deadline: float | None) -> None:
+        membership.activity.run_callback(fail)
+
+    def fail() -> None:
+        raise RuntimeError("of a callback")
+
+    membership.then = step
+    with pytest.raises(RuntimeError, match="of a callback"):
+        membership.poll(None)
+    assert not membership.activity.waiting
+    assert not membership.in_callback
+
+
+def test_a_poll_in_a_hook_does_nothing(handler: Handler) -> None:
+    membership = Polled(handler)
+    membership.then = membership.poll
+    membership.poll(5.0)
+    assert membership.polls == [5.0]

@@ -1,0 +1,253 @@
+"""Calls that wait for their group longer than `max_poll_interval_ms`, in virtual time: only the application can be idle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.common import TopicPartition
+from pykafka.coordinator.consumer import ConsumerCoordinator
+from pykafka.testing import FakeCluster
+from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
+from pykafka.testing.virtual.zookeeper import ZooKeeper
+from tests.support.groups import Reader
+
+GROUP, TOPIC = "readers", "orders"
+HEARTBEAT_MS, SESSION_MS, MAX_POLL_MS = 200, 6_000, 1_000
+#: How long the group makes a member wait, and how long a callback takes (s): longer than `MAX_POLL_MS` by far.
+LONG_S = 5 * MAX_POLL_MS / 1000
+#: How long a call may wait at most (s), and how soon a member has its assignment when its group waits no more.
+CALL_S, SOON_S = 60.0, 3.0
+CLASSIC: dict[str, Any] = {
+    "heartbeat_interval_ms": HEARTBEAT_MS,
+    "session_timeout_ms": SESSION_MS,
+    "protocol": "classic",
+}
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "consumer": {"protocol": "consumer"},
+    "eager": CLASSIC,
+    "cooperative": {**CLASSIC, "assignor": "cooperative-sticky"},
+    "zookeeper": {"protocol": "zookeeper", "zookeeper_hosts": "zookeeper:2181", "session_timeout_ms": SESSION_MS},
+}
+#: What makes a member of each protocol wait: the APIs whose answers are held back, or "zookeeper" is paused.
+WAITS = [
+    ("consumer", "ConsumerGroupHeartbeat"),
+    ("consumer", "FindCoordinator"),
+    ("eager", "FindCoordinator"),
+    ("eager", "JoinGroup"),
+    ("eager", "SyncGroup"),
+    ("cooperative", "SyncGroup"),
+    ("zookeeper", "zookeeper"),
+]
+Program = Callable[[FakeCluster, KafkaClient], None]
+Run = Callable[[Program], None]
+
+
+@pytest.fixture
+def run(scheduler: Scheduler, network: Network, virtual: VirtualHandler) -> Run:
+    """Return a function that runs a program with a cluster of one broker, a ZooKeeper and a client."""
+
+    def main(program: Program) -> None:
+        network.zookeeper = server = ZooKeeper(virtual)
+        with (
+            FakeCluster(brokers=1, topics={TOPIC: 2}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            cluster.set_group_settings(consumer_heartbeat_interval_ms=HEARTBEAT_MS, initial_rebalance_delay_ms=0)
+            program(cluster, client)
+        server.heal()
+        server.close()
+
+    def begin(program: Program) -> None:
+        scheduler.run(lambda: main(program))
+        assert scheduler.errors == []
+
+    return begin
+
+
+@contextmanager
+def kept_waiting(cluster: FakeCluster, network: Network, what: str) -> Iterator[None]:
+    """Keep members waiting for their group within this context."""
+    server = network.zookeeper
+    assert server is not None
+    if what == "zookeeper":
+        server.pause()
+        yield
+        server.start()
+    else:
+        with cluster.hold(what):
+            yield
+
+
+def left_idle(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what members have logged that left their group because the application took no messages."""
+    return [record.getMessage() for record in caplog.records if "max_poll_interval_ms" in record.getMessage()]
+
+
+@pytest.mark.parametrize(("protocol", "what"), WAITS)
+@pytest.mark.parametrize("timeout", [CALL_S, None], ids=["timeout", "iteration"])
+def test_a_call_that_waits_for_its_group_is_a_sign_of_life(
+    run: Run,
+    network: Network,
+    virtual: VirtualHandler,
+    caplog: pytest.LogCaptureFixture,
+    protocol: str,
+    what: str,
+    timeout: float | None,
+) -> None:
+    """The member left whenever it had begun to join, so the call did not end: a KIP-848 member joined without a pause."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with client.producer() as producer:
+            producer.produce(TOPIC, b"one", partition=0).get()
+        consumer = client.consumer(
+            TOPIC, group=GROUP, max_poll_interval_ms=MAX_POLL_MS, auto_offset_reset="earliest", **PROTOCOLS[protocol]
+        )
+        over = virtual.Event()
+
+        def wait() -> None:
+            with kept_waiting(cluster, network, what):
+                over.set()
+                virtual.sleep(LONG_S)
+
+        waits = virtual.spawn(wait)
+        over.wait()
+        began = virtual.now()
+        records = consumer.poll(timeout=timeout) if timeout is not None else [next(iter(consumer))]
+        assert [record.value for record in records] == [b"one"]
+        assert LONG_S <= virtual.now() - began < LONG_S + SOON_S
+        waits.join(CALL_S)
+        consumer.close()
+
+    run(program)
+    assert left_idle(caplog) == []
+
+
+class SlowListener:
+    """A listener whose first `on_assigned` takes long."""
+
+    def __init__(self, virtual: VirtualHandler) -> None:
+        self._virtual = virtual
+        self.calls: list[tuple[str, float, set[TopicPartition]]] = []
+        self.ended = 0.0
+
+    def on_assigned(self, partitions: list[TopicPartition]) -> None:
+        """Sleep once."""
+        self._note("assigned", partitions)
+        if not self.ended:
+            self._virtual.sleep(LONG_S)
+            self.ended = self._virtual.now()
+
+    def on_lost(self, partitions: list[TopicPartition]) -> None:
+        """Note it."""
+        self._note("lost", partitions)
+
+    def _note(self, name: str, partitions: list[TopicPartition]) -> None:
+        self.calls.append((name, self._virtual.now(), set(partitions)))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_callback_that_takes_long_is_none(
+    run: Run, virtual: VirtualHandler, caplog: pytest.LogCaptureFixture, protocol: str
+) -> None:
+    """The call that has begun it waits, but the application does not: the other member gets the partitions meanwhile."""
+    slow = SlowListener(virtual)
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        options = {"group": GROUP, "max_poll_interval_ms": MAX_POLL_MS, **PROTOCOLS[protocol]}
+        first = client.consumer(TOPIC, listener=slow, **options)
+        polls = virtual.spawn(first.poll, timeout=CALL_S)
+        while not slow.calls:
+            virtual.sleep(0.01)
+        with KafkaClient(cluster.hosts, handler=virtual) as other:
+            second = other.consumer(TOPIC, **options)
+            while len(second.assignment()) < 2:
+                second.poll(timeout=0.1)
+            assert not slow.ended
+            ends = virtual.now() + LONG_S + SOON_S
+            while len(second.assignment()) != 1 or len(slow.calls) < 3:
+                assert virtual.now() < ends
+                second.poll(timeout=0.1)
+            second.close()
+        first.wakeup()
+        polls.join(CALL_S)
+        first.close()
+
+    run(program)
+    assert len(left_idle(caplog)) == 1
+    assert [name for name, _, _ in slow.calls[:3]] == ["assigned", "lost", "assigned"]
+    assert slow.calls[1][1] < slow.ended + SOON_S
+
+
+def _managed(client: KafkaClient) -> tuple[Any, Callable[[], object]]:
+    consumer = client.topics[TOPIC].get_balanced_consumer(
+        GROUP,
+        managed=True,
+        auto_start=False,
+        max_poll_interval_ms=MAX_POLL_MS,
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        session_timeout_ms=SESSION_MS,
+    )
+    return consumer, consumer.start
+
+
+def _coordinator(client: KafkaClient, reader: Reader | None = None) -> tuple[Any, Callable[[], object]]:
+    configs: dict[str, Any] = {"heartbeat_interval_ms": HEARTBEAT_MS, "session_timeout_ms": SESSION_MS}
+    member = ConsumerCoordinator(
+        client,
+        reader or Reader(TOPIC),
+        group_id=GROUP,
+        max_poll_interval_ms=MAX_POLL_MS,
+        enable_auto_commit=False,
+        **configs,
+    )
+    return member, member.poll
+
+
+@pytest.mark.parametrize("make", [_managed, _coordinator], ids=lambda fn: fn.__name__.strip("_"))
+@pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup"])
+def test_a_member_by_an_old_class_joins_in_one_call(
+    run: Run, virtual: VirtualHandler, caplog: pytest.LogCaptureFixture, make: Callable[[KafkaClient], Any], api: str
+) -> None:
+    """The call of PyKafka 2's consumer, or of kafka-python's coordinator, ended without an assignment, or did not end."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        member, join = make(client)
+        with cluster.hold(api):
+            joins = virtual.spawn(join)
+            virtual.sleep(LONG_S)
+        assert joins.join(SOON_S)
+        assert joins.error is None
+        assert len(member._subscription.share if make is _coordinator else member.partitions) == 2
+        (member.close if make is _coordinator else member.stop)()
+
+    run(program)
+    assert left_idle(caplog) == []
+
+
+def test_a_slow_subscription_of_a_coordinator_is_idle(
+    run: Run, virtual: VirtualHandler, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka-python's coordinator leaves while the program takes its assignment, and then joins again."""
+    members: list[Any] = []
+    generations: list[int] = []
+
+    class Slow(Reader):
+        def assigned(self, partitions: Any) -> None:
+            generations.append(members[0].generation)
+            virtual.sleep(LONG_S if len(generations) == 1 else 0)
+            super().assigned(partitions)
+
+    def program(_: FakeCluster, client: KafkaClient) -> None:
+        members.append(_coordinator(client, Slow(TOPIC))[0])
+        members[0].poll()
+        members[0].close()
+
+    run(program)
+    assert len(left_idle(caplog)) == 1
+    first, second = generations
+    assert first < second
