@@ -420,9 +420,12 @@ class GroupOffsets:
         return min(deadline, self._cluster.handler.now() + 2 * self._cluster.socket_timeout_ms / 1000)
 
     def _found(self, deadline: float | None = None) -> Node:
-        """Return the group's coordinator, looking for it until a deadline (s), but no longer than the socket timeout."""
+        """Return the group's coordinator, looking for it until a deadline (s), but no longer than the socket timeout.
+
+        A member's heartbeats find one that has moved before a commit does, which would have to wait for its second attempt.
+        """
         found = self._coordinator
-        if found is None:
+        if found is None or not self._cluster.coordinators.is_latest(self._group, found):
             left = None
             if deadline is not None:
                 left = min(left_ms(deadline, self._cluster.handler.now(), LEAST_MS), self._cluster.socket_timeout_ms)

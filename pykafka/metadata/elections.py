@@ -250,6 +250,11 @@ class Coordinators:
             self._found[group] = self._handler.now(), broker
         return broker
 
+    def is_latest(self, group: str, broker: Node) -> bool:
+        """Return whether this coordinator is the one found last, and no worker has found out since that it is not."""
+        _, known = self._found.get(group, (0.0, None))
+        return known is broker
+
     def forget(self, group: str, broker: Node | None) -> None:
         """Ask again about a group that this broker does not coordinate any more, as its member has found."""
         _, known = self._found.get(group, (0.0, None))

@@ -115,6 +115,8 @@ class _Groups:
         self._commits: dict[int, _Committing] = {}
         #: Groups that ZooKeeper keeps: brokers take commits of a former owner at any time.
         self._unfenced: set[str] = set()
+        #: Members whose sessions ZooKeeper has ended for no reason, and their partitions, until they know it.
+        self._unaware: set[tuple[str, Owned]] = set()
         #: The calls of each process that have not ended, without sends, which may last longer than others.
         self._calls: dict[str, list[Operation]] = defaultdict(list)
         #: Who was assigned each partition last: a process, and since when it is that one.
@@ -127,6 +129,7 @@ class _Groups:
 
     def _restart(self, operation: Operation, consumer: OpenConsumer) -> None:
         self._members[operation.process] = _Member(consumer, operation.number)
+        self._unaware = {one for one in self._unaware if one[0] != operation.process}
         self._beginnings.restart(operation.process)
         self._calls.pop(operation.process, None)
 
@@ -149,14 +152,22 @@ class _Groups:
                         yield from self._take_read(operation, read)
             case Owner():
                 self._unfenced.add(action.group)
+                if action.forced:
+                    self._unaware.add((action.owner, (action.group, action.partition)))
             case Assigned():
+                self._learn(process, action)
                 yield from self._take_assigned(operation, action)
             case Revoked():
+                self._learn(process, action)
                 self._take_revoked(operation, action)
             case Commit():
                 yield from self._take_commit(operation, action)
             case Committed() if operation.outcome is Outcome.OK:
                 yield from self._take_committed(operation, action)
+
+    def _learn(self, process: str, action: Assigned | Revoked) -> None:
+        """Note that a member knows who owns partitions."""
+        self._unaware -= {(process, (action.group, key)) for key in action.partitions}
 
     def _take_call(self, operation: Operation) -> None:
         calls = self._calls[operation.process]
@@ -274,7 +285,12 @@ class _Groups:
         if member.is_managed and key not in member.held:
             shown = [newest] if newest is not None else []
             yield found(Kind.COMMIT_AFTER_LOSS, f"{what}, though it had given the partition up", *shown, operation)
-        elif member.is_managed and newest is not None and newest.process != process:
+        elif (
+            member.is_managed
+            and newest is not None
+            and newest.process != process
+            and (process, (group, key)) not in self._unaware
+        ):
             sentence = f"{what}, though {newest.process} had the partition since generation {generation_of(newest)}"
             yield found(Kind.COMMIT_AFTER_LOSS, sentence, newest, operation)
         beyond = self._handed_to_nobody(member, group, key, place.offset)

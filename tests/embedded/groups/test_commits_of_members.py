@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -82,6 +83,26 @@ def test_a_commit_finds_the_coordinator_that_has_moved(cluster: FakeCluster, cli
             cluster.set_coordinator("g", broker)
             consumer.commit({KEY: broker + 1})
             assert consumer.committed(KEY) == {KEY: OffsetAndMetadata(broker + 1, "")}
+
+
+def test_a_commit_goes_to_the_coordinator_that_heartbeats_have_found(cluster: FakeCluster, client: KafkaClient) -> None:
+    """It went to the former one first, and its second attempt came a second later: a rebalance overtook it."""
+    commits = received(cluster, wire.OffsetCommitRequest)
+    with member(client, heartbeat_interval_ms=100, session_timeout_ms=6000) as consumer:
+        assert consumer.poll(4, timeout=20)
+        for broker in (*cluster.broker_ids, *cluster.broker_ids):
+            cluster.set_coordinator("g", broker)
+            until(client.cluster.handler, partial(finds, consumer, broker))
+            del commits[:]
+            consumer.commit({KEY: 1})
+            assert len(commits) == 1
+
+
+def finds(consumer: KafkaConsumer[Any, Any], broker: int) -> bool:
+    """Return whether a member knows its coordinator, as it finds it in a call that reads."""
+    consumer.poll(1, timeout=0.1)
+    known = consumer._engine.cluster.coordinators._found.get("g")
+    return known is not None and known[1].id == broker
 
 
 def test_a_member_whose_assignor_has_failed_takes_part_again(client: KafkaClient) -> None:

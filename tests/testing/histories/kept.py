@@ -61,6 +61,28 @@ def _commit_that_comes_late(story: Story) -> None:
     story.commit(2, who="d")
 
 
+def _session_that_ends(story: Story, forced: bool) -> None:
+    """Another member owns the partition of one whose session has ended."""
+    begin(story, "c", "d")
+    owner(story, "c")
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    owner(story, "c", is_owner=False, forced=forced)
+    owner(story, "d")
+    story.assigned(2, P0, who="d")
+
+
+def commit_of_a_former_owner(story: Story) -> None:
+    _session_that_ends(story, forced=False)
+    story.commit(1)
+
+
+def commit_after_it_knew(story: Story) -> None:
+    _session_that_ends(story, forced=True)
+    story.revoked(1, P0)
+    story.commit(1)
+
+
 def commit_that_nobody_made(story: Story) -> None:
     _commit_that_comes_late(story)
     story.ok(story.invoke("d", Committed(GROUP)), Committed(GROUP, (Place(*P0, 0),)))
@@ -99,6 +121,11 @@ def commit_that_comes_late(story: Story) -> None:
     story.ok(story.invoke("d", Committed(GROUP)), Committed(GROUP, (Place(*P0, 1),)))
 
 
+def commit_that_cannot_know_yet(story: Story) -> None:
+    _session_that_ends(story, forced=True)
+    story.commit(1)
+
+
 def in_no_group(story: Story) -> None:
     begin(story)
     story.consumer("c")
@@ -110,6 +137,8 @@ PLANTED: list[tuple[str, Write]] = [
     ("read-without-owning", read_after_loss),
     ("read-without-owning", read_what_another_has),
     ("read-without-owning", read_again_after_it_knew),
+    ("commit-after-loss", commit_of_a_former_owner),
+    ("commit-after-loss", commit_after_it_knew),
     ("lost-commit", commit_that_nobody_made),
 ]
 LEGAL: list[tuple[str, Write]] = [
@@ -117,5 +146,6 @@ LEGAL: list[tuple[str, Write]] = [
     ("", had_it_just_before),
     ("", cannot_know_yet),
     ("", commit_that_comes_late),
+    ("", commit_that_cannot_know_yet),
     ("", in_no_group),
 ]
