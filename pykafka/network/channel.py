@@ -37,7 +37,8 @@ LENT_IDLE_MS = 5_000
 #: The channel for short requests of all members at a coordinator.
 SHARED = "members"
 
-#: A connection that ends unused is no failure of the broker, unless two in a row end as soon as this (s).
+#: A connection that ends unused is no failure of the broker, unless it ends as soon as this (s), and the one before failed or
+#: did the same.
 BRIEF_S = 1.0
 #: A broker that owes an answer for so long (s) is asked after the others: it may hang.
 SILENT_S = 0.5
@@ -287,7 +288,7 @@ class Channel:
             return
         elif requests.ended_unused:
             self._was_brief = self._handler.now() - requests.since < BRIEF_S
-            if was_brief and self._was_brief:
+            if self._was_brief and (was_brief or self._failures):
                 self._back_off(error)
         else:
             self._back_off(error)

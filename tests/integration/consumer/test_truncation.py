@@ -169,7 +169,10 @@ def test_without_a_reset_consume_raises_until_told_where_to_go_on(election: Elec
             error = caught.value
             assert (error.topic, error.partition) == (topic.name, 0)
             assert (error.offset, error.divergent_offset) == (COMMON + LOST, COMMON)
-            assert (error.earliest, error.latest) == (0, COMMON + 2 * LOST)
+            assert error.earliest == 0
+            # The consumer may see the loss before the new records, or between them.
+            assert error.latest is not None
+            assert COMMON <= error.latest <= COMMON + 2 * LOST
         assert error.divergent_offset is not None
         consumer.seek(topic.partitions[0], error.divergent_offset)
         engine_of(consumer).errors.clear()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewPartitions, NewTopic
@@ -18,6 +18,12 @@ from tests.support.features import KAFKA_VERSION, kafka_since
 from tests.support.topics import create_topic
 
 TIMEOUT_S = 120.0
+#: The answers of a broker that does not lead a new partition yet.
+NOT_YET = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
 #: What a broker that ends before us would have librdkafka print.
 QUIET: dict[str, Any] = {"log_level": 0}
 if not kafka_since(0, 10):
@@ -40,6 +46,18 @@ class Record(NamedTuple):
     partition: int = 0
     headers: list[tuple[str, bytes | None]] | None = None
     timestamp: int = 0
+
+
+def _end(consumer: Consumer, partition: TopicPartition) -> int:
+    """Return the end of a partition; brokers list new partitions a moment before they lead them."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return int(consumer.get_watermark_offsets(partition, TIMEOUT_S)[1])
+        except KafkaException as error:
+            if error.args[0].code() not in NOT_YET or time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 class Topics:
@@ -205,10 +223,7 @@ class Topics:
         try:
             partitions = consumer.list_topics(topic, TIMEOUT_S).topics[topic].partitions
             consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-            ends = {
-                partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), TIMEOUT_S)[1]
-                for partition in partitions
-            }
+            ends = {partition: _end(consumer, TopicPartition(topic, partition)) for partition in partitions}
             if count is None:
                 count = sum(ends.values())
             assert sum(ends.values()) == count, ends

@@ -15,6 +15,7 @@ from pykafka import KafkaClient
 from pykafka.broker import Broker
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, SocketDisconnectedError
 from pykafka.handlers import Address, Handler
+from pykafka.handlers.base import Listener
 from pykafka.network.channel import Channel, Channels
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.dialing import Route
@@ -22,6 +23,7 @@ from pykafka.network.options import ConnectionSettings
 from pykafka.network.requests import RequestHandler
 from pykafka.protocol import wire
 from pykafka.security import Plain
+from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 from tests.support.loops import Concurrency
 from tests.support.peers import Ask
 from tests.support.sasl import USERS, SaslBroker
@@ -228,6 +230,49 @@ def test_a_broker_that_accepts_and_hangs_up_has_the_client_wait(handler: Handler
         # 100, 200, 400, 800 ms between them, give or take
         assert 3 <= server.accepted <= 8
         channel.close()
+
+
+def test_a_broker_that_hangs_up_before_a_request_or_behind_one_has_the_client_wait() -> None:
+    """Each other connection was made without a pause: one that ended unused was no failure next to one that had a request."""
+    scheduler = Scheduler(1)
+    handler = VirtualHandler(scheduler, Network(scheduler))
+    settings = ConnectionSettings(reconnect_backoff_ms=100, reconnect_backoff_max_ms=60_000)
+    accepted: list[float] = []
+
+    def serve(listener: Listener) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                stream = listener.accept(600)
+                accepted.append(handler.now())
+                if len(accepted) % 2:
+                    stream.recv_into(bytearray(100), 600)
+                stream.close()
+
+    def program() -> None:
+        listener = handler.listen(Address(2, ("127.0.0.1", 0)))
+        host, port = listener.address.sockaddr[:2]
+        server = handler.spawn(serve, listener)
+        channel = Channel(
+            handler,
+            lambda: BrokerConnection(host, port, handler, settings=settings),
+            lambda _: None,
+            5000,
+            settings=settings,
+        )
+        end = handler.now() + 60
+        while handler.now() < end:
+            with suppress(KafkaException):
+                requests = channel.open()
+                handler.sleep(0.02)  # the client reads the end of a connection before its request
+                requests.request(Ask()).get(timeout=20)
+            handler.sleep(0.005)
+        channel.close()
+        listener.close()
+        server.join(10)
+
+    scheduler.run(program)
+    # 0.1, 0.2, 0.4, ... 25.6 s between them, give or take
+    assert 8 <= len(accepted) <= 12, accepted
 
 
 def test_a_channel_that_reaches_the_broker_ends_the_pauses_of_the_others(handler: Handler) -> None:
