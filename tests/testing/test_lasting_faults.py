@@ -8,9 +8,12 @@ from random import Random
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.exceptions import InvalidShareSessionEpoch, ShareSessionNotFound
 from pykafka.handlers.threads import ThreadingHandler
+from pykafka.protocol import wire
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import History
+from pykafka.testing.share_sessions import FINAL
 from pykafka.testing.simulation import remaking
 from pykafka.testing.simulation.extras import ORDERS
 from pykafka.testing.simulation.plan import FAULTS
@@ -89,6 +92,22 @@ def test_a_log_that_forgets_often_knows_no_producer_before_a_request(world: Worl
     end()
     produce(world, 3)
     assert len(known) == 2
+
+
+def test_the_end_of_a_share_session_is_not_refused(world: World) -> None:
+    end = FAULTS["fail"](world, "ShareAcknowledge", "INVALID_SHARE_SESSION_EPOCH", 1)
+    assert end is not None
+    with KafkaClient(world.hosts) as client:
+        broker = next(iter(client.brokers.values()))
+
+        def acknowledge(epoch: int) -> int:
+            request = wire.ShareAcknowledgeRequest(group_id="g", member_id="a", share_session_epoch=epoch)
+            return broker.call(request).error_code
+
+        answers = [acknowledge(epoch) for epoch in (FINAL, 1, 1)]
+    end()
+    none = ShareSessionNotFound.ERROR_CODE
+    assert answers == [none, InvalidShareSessionEpoch.ERROR_CODE, none]
 
 
 @pytest.mark.parametrize(

@@ -95,10 +95,10 @@ class _Member:
 class _Committing:
     """A commit under way: what is judged when it has succeeded.
 
-    :param problems: what would be wrong with it
+    :param problems: what would be wrong with it, by partition
     """
 
-    def __init__(self, begun: Operation, problems: list[Anomaly]) -> None:
+    def __init__(self, begun: Operation, problems: dict[TopicPartition, Anomaly]) -> None:
         self.begun = begun
         self.problems = problems
 
@@ -253,11 +253,11 @@ class _Groups:
     def _take_commit(self, operation: Operation, action: Commit) -> Iterator[Anomaly]:
         member = self._member(operation.process)
         if operation.outcome in (Outcome.INVOKE, Outcome.NOTE):
-            problems = [
-                one
+            problems = {
+                TopicPartition(*place[:2]): one
                 for place in action.offsets
                 for one in islice(self._problems(operation, action.group, place), 1)  # the others follow from it
-            ]
+            }
             self._commits[operation.number] = _Committing(operation, problems)
             generation = -1 if action.group in self._unfenced else member.generation
             self._offsets.begin(operation, action.group, action.offsets, generation)
@@ -273,7 +273,8 @@ class _Groups:
         api = "TxnOffsetCommit" if member.in_transaction else "OffsetCommit"
         after_ms = late_ms(self._facts.operations, api, committing.begun, operation)
         self._offsets.succeed(operation, action.group, action.offsets, member.in_transaction, after_ms)
-        for problem in committing.problems:
+        named = {TopicPartition(*place[:2]) for place in action.offsets}  # what the call began with may be more
+        for problem in (one for key, one in committing.problems.items() if key in named):
             yield found(problem.kind, problem.sentence, *problem.operations, operation)
 
     def _problems(self, operation: Operation, group: str, place: Place) -> Iterator[Anomaly]:

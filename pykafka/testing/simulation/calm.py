@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pykafka.testing.checks.errors import what_of
+<<<<<<< HEAD
 from pykafka.testing.history import Commit, Fault, Operation, Outcome, Revoked
+=======
+from pykafka.testing.history import Commit, Fault, Operation, Outcome
+from pykafka.testing.simulation.consumers import POLL_INTERVAL_MS
+>>>>>>> seedsc
 from pykafka.testing.simulation.ordinary import OWN
 
 
@@ -21,6 +26,9 @@ _OF_A_LEADER = "acknowledge"
 _UNSPARED = frozenset({"p5"})
 #: An election of the preferred leader, which cannot lead while its broker is stopped.
 _AWAY = ("elect leaders", "PreferredLeaderNotAvailable")
+#: The members of the group that handles records in transactions, the calls by which they come and go, and what `send_offsets`
+#: raises in a transaction whose records are of a partition that another member has got since.
+_HANDLERS, _MOVES, _TAKEN = frozenset({"x1", "x2"}), ("subscribe", "close consumer"), "TransactionAbortableError"
 
 
 def failures(history: Iterable[Operation], calm_ms: int, grace_ms: int) -> list[tuple[str, BaseException]]:
@@ -32,8 +40,9 @@ def failures(history: Iterable[Operation], calm_ms: int, grace_ms: int) -> list[
     begun: dict[int, Operation] = {}
     gave_up: dict[str, int] = {}
     found: list[tuple[str, BaseException]] = []
-    stops = False
+    stops, handlers = False, _Handlers()
     for operation in history:
+        handlers.take(operation)
         if isinstance(operation.action, Fault) and 0 <= calm_ms <= operation.time_ms:
             stops = stops or operation.action.words[:1] == ("stop",)
         if isinstance(operation.action, Revoked):
@@ -43,6 +52,8 @@ def failures(history: Iterable[Operation], calm_ms: int, grace_ms: int) -> list[
         elif operation.outcome in (Outcome.FAIL, Outcome.UNKNOWN):
             before, what = begun[operation.call], what_of(operation)
             if stops and (what, operation.error) == _AWAY:
+                continue
+            if handlers.may_have_lost(operation, what):
                 continue
             if operation.error in _NEVER:
                 found.append((operation.process, CalmError(f"{what} failed with {operation.error}")))
@@ -62,6 +73,7 @@ def _is_own(operation: Operation, what: str) -> bool:
     return any(one.concerns(operation.error, what, operation.process) for one in OWN)
 
 
+<<<<<<< HEAD
 def _is_overtaken(operation: Operation, before: Operation, gave_up: int) -> bool:
     """Return whether a rebalance may have overtaken a commit for which its program does not wait.
 
@@ -72,3 +84,38 @@ def _is_overtaken(operation: Operation, before: Operation, gave_up: int) -> bool
     if not isinstance(operation.action, Commit) or operation.error != "ShareLostError":
         return False
     return before.deadline_ms is None or before.number < gave_up
+=======
+class _Handlers:
+    """The members of the group that handles records in transactions, which come and go at any time.
+
+    A transaction with several polls fails if a rebalance takes a partition between two of them. Another member must have come
+    or gone before: since the transaction has begun, or less than `POLL_INTERVAL_MS` before that, for which a rebalance waits.
+    """
+
+    def __init__(self) -> None:
+        #: By process: when it has come or gone last (ms), when its transaction has begun (ms), how often it has polled since.
+        self._moved_ms: dict[str, int] = {}
+        self._begun_ms: dict[str, int] = {}
+        self._polls: dict[str, int] = {}
+
+    def take(self, operation: Operation) -> None:
+        """Take the next operation."""
+        process = operation.process
+        if process not in _HANDLERS:
+            return
+        what = what_of(operation)
+        if what in _MOVES:
+            self._moved_ms[process] = operation.time_ms
+        elif operation.outcome is Outcome.OK and what == "begin":
+            self._begun_ms[process], self._polls[process] = operation.time_ms, 0
+        elif operation.outcome is Outcome.OK and what == "poll":
+            self._polls[process] = self._polls.get(process, 0) + 1
+
+    def may_have_lost(self, operation: Operation, what: str) -> bool:
+        """Return whether a call has failed as a rebalance may have taken a partition from its transaction."""
+        process = operation.process
+        if (what, operation.error) != ("send_offsets", _TAKEN) or self._polls.get(process, 0) < 2:
+            return False
+        since_ms = self._begun_ms[process] - POLL_INTERVAL_MS
+        return any(moved_ms >= since_ms for other, moved_ms in self._moved_ms.items() if other != process)
+>>>>>>> seedsc

@@ -127,7 +127,8 @@ def _throttle(world: World, api: str, milliseconds: int) -> Undo:
 
 
 def _fail(world: World, api: str, error: str, times: int, broker: int | None = None, latency_ms: int = 0) -> Undo:
-    return world.cluster.fail(api, error, times, broker, latency_ms=latency_ms).end
+    when = share_faults.ends_no_session if error in share_faults.SESSION_ERRORS else None
+    return world.cluster.fail(api, error, times, broker, when, latency_ms).end
 
 
 def _cut(world: World, api: str, place: str, times: int, broker: int | None = None) -> Undo:

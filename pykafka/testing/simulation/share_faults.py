@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from pykafka.protocol import wire
+from pykafka.protocol.schema import Request
 from pykafka.testing.call import Call
 from pykafka.testing.groups.share_group import ShareGroup
+from pykafka.testing.share_sessions import FINAL
 from pykafka.testing.simulation.world import World
 
 #: Errors, and APIs of share groups that may answer with them.
@@ -21,8 +23,16 @@ SHARE_ERRORS: tuple[tuple[str, str], ...] = (
     ("ShareGroupHeartbeat", "UNKNOWN_MEMBER_ID"),
     ("ShareGroupHeartbeat", "FENCED_MEMBER_EPOCH"),
 )
+#: Answers to a request that continues a session. A broker never refuses so the end of a session that it has, at any epoch:
+#: the records of the session would stay locked, and the client could not know it.
+SESSION_ERRORS = ("SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH")
 #: How much is cut off the records of an answer that cannot be read (bytes).
 _CUT = 5
+
+
+def ends_no_session(request: Request[Any]) -> bool:
+    """Return whether a request may be refused for its session: it does not end one."""
+    return getattr(request, "share_session_epoch", 0) != FINAL
 
 
 def lose_group(world: World, group: str) -> None:

@@ -173,17 +173,16 @@ class BalancedMember(Reading):
                 return
 
     def _commit(self, consumer: Any) -> None:
-        history, offsets = self.world.history, consumer.held_offsets  # none while ZooKeeper does not answer
-        places = tuple(
-            Place(*key, offset) for key, offset in sorted(self.positions.items()) if key.partition in offsets
-        )
+        history = self.world.history
+        # While the consumer changes its assignment it reports no offsets, and may commit all that are its own yet.
+        places = tuple(Place(*key, offset) for key, offset in sorted(self.positions.items()))
         begun = history.invoke(self.name, Commit(self.group, places), 6 * (CALL_MS + self.world.socket_ms))
         try:
             consumer.commit_offsets()
         except KafkaException as error:
             history.unknown(begun, type(error).__name__)
         else:
-            # its worker may have released partitions before the request went out; these are not committed then
+            # its worker may have released partitions before the request went out; it is not known whether these are committed
             offsets = consumer.held_offsets
             kept = [
                 place for place in places if place.partition in offsets and TopicPartition(*place[:2]) in self.positions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafka.testing.history import Commit, Committed, Place
-from tests.testing.stories import GROUP, P0, TOPIC, Story, Write
+from tests.testing.stories import GROUP, P0, P1, TOPIC, Story, Write
 
 # Anomalies
 
@@ -36,6 +36,16 @@ def commit_by_former_owner(story: Story) -> None:
     story.poll((0, 1))
     story.assigned(2, P0, who="d")
     story.commit(1)
+
+
+def commit_of_two_after_the_loss_of_one(story: Story) -> None:
+    """The acknowledgement names the one that the member had given up, and leaves the other one out."""
+    story.send(1, 0)
+    story.assigned(1, P0, P1)
+    story.poll((0, 1))
+    story.revoked(2, P0)
+    begun = story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 1), Place(TOPIC, 1, 0))))
+    story.ok(begun, Commit(GROUP, (Place(TOPIC, 0, 1),)))
 
 
 def commit_went_back(story: Story) -> None:
@@ -171,6 +181,16 @@ def committed_part(story: Story) -> None:
     committed(story, 2)
 
 
+def committed_part_after_a_loss(story: Story) -> None:
+    """Another member has the partition that the acknowledgement leaves out: the consumer knew that when it committed."""
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.assigned(2, P0, who="d")
+    begun = story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 1),)))
+    story.ok(begun, Commit(GROUP, ()))
+
+
 def committed_all_of_unknown_positions(story: Story) -> None:
     """A program commits all of its positions, and does not know them when the call begins."""
     story.member()
@@ -214,6 +234,7 @@ PLANTED: list[tuple[str, Write]] = [
     ("commit-beyond", commit_beyond_before_any_read),
     ("commit-after-loss", commit_after_loss),
     ("commit-after-loss", commit_by_former_owner),
+    ("commit-after-loss", commit_of_two_after_the_loss_of_one),
     ("commit-went-back", commit_went_back),
     ("lost-commit", lost_commit),
     ("lost-commit", forgotten_commit),
@@ -227,6 +248,7 @@ LEGAL: list[tuple[str, Write]] = [
     ("", commit_while_others_ask),
     ("", committed_all),
     ("", committed_part),
+    ("", committed_part_after_a_loss),
     ("", committed_all_of_unknown_positions),
     ("", committed_behind_a_marker),
     ("", committed_while_it_sought),
