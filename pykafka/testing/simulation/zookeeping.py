@@ -173,9 +173,13 @@ class BalancedMember(Reading):
                 return
 
     def _commit(self, consumer: Any) -> None:
-        history, offsets = self.world.history, consumer.held_offsets  # none while ZooKeeper does not answer
+        history, offsets = self.world.history, consumer.held_offsets
+        # Amid a rebalance it has none, and commits its positions of the partitions that are still its own.
+        is_midway = not offsets
         places = tuple(
-            Place(*key, offset) for key, offset in sorted(self.positions.items()) if key.partition in offsets
+            Place(*key, offset)
+            for key, offset in sorted(self.positions.items())
+            if is_midway or key.partition in offsets
         )
         begun = history.invoke(self.name, Commit(self.group, places), 6 * (CALL_MS + self.world.socket_ms))
         try:
@@ -184,7 +188,7 @@ class BalancedMember(Reading):
             history.unknown(begun, type(error).__name__)
         else:
             # its worker may have released partitions before the request went out; these are not committed then
-            offsets = consumer.held_offsets
+            offsets = {} if is_midway else consumer.held_offsets
             kept = [
                 place for place in places if place.partition in offsets and TopicPartition(*place[:2]) in self.positions
             ]
