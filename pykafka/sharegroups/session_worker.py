@@ -262,18 +262,27 @@ class SessionWorker:
             self._take(key, part, expires_at, response.acquisition_lock_timeout_ms)
 
     def _end_former(self) -> None:
-        """End the session that was lost: a broker that has it yet would keep its records locked beside the next session."""
+        """End the session that was lost: a broker that has it yet would keep its records locked beside the next session.
+
+        If the broker refuses that, this tries again within the socket timeout.
+        """
         request = wire.ShareAcknowledgeRequest(
             group_id=self._engine.options.group,
             member_id=self._engine.member_id,
             share_session_epoch=FINAL_EPOCH,
             topics=[],
         )
-        response = self.broker.call(request, self._channel)
-        self._session.may_linger = False
-        if response.error_code not in {0, ShareSessionNotFound.ERROR_CODE}:
+        deadline = self._handler.now() + self.broker.socket_timeout_ms / 1000
+        while True:
+            response = self.broker.call(request, self._channel)
+            if response.error_code in {0, ShareSessionNotFound.ERROR_CODE}:
+                break
             error = self._error(response.error_code, response.error_message, None, "ShareAcknowledge")
             log.info("share group %s: the lost session was not ended: %s", self._engine.options.group, error)
+            if self._stopping or self._handler.now() >= deadline:
+                break
+            self._handler.sleep(RETRY_PAUSE_S)
+        self._session.may_linger = False
 
     def _take(
         self,

@@ -173,7 +173,7 @@ class BalancedMember(Reading):
                 return
 
     def _commit(self, consumer: Any) -> None:
-        history = self.world.history
+        history, is_midway = self.world.history, not consumer.held_offsets
         # While the consumer changes its assignment it reports no offsets, and may commit all that are its own yet.
         places = tuple(Place(*key, offset) for key, offset in sorted(self.positions.items()))
         begun = history.invoke(self.name, Commit(self.group, places), 6 * (CALL_MS + self.world.socket_ms))
@@ -183,7 +183,7 @@ class BalancedMember(Reading):
             history.unknown(begun, type(error).__name__)
         else:
             # its worker may have released partitions before the request went out; it is not known whether these are committed
-            offsets = consumer.held_offsets
+            offsets = {} if is_midway else consumer.held_offsets
             kept = [
                 place for place in places if place.partition in offsets and TopicPartition(*place[:2]) in self.positions
             ]

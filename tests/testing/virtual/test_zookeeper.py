@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kazoo.exceptions import BadVersionError, ConnectionLoss, NodeExistsError, NoNodeError, NotEmptyError
 from kazoo.protocol.states import EventType, KazooState
 
+from pykafka.common import TopicPartition
 from pykafka.groups.zookeeper.session import SessionState
 from pykafka.testing.checker import Kind
-from pykafka.testing.history import Assigned, Owner
+from pykafka.testing.history import Assigned, Commit, History, Owner
 from pykafka.testing.simulate import report
 from pykafka.testing.simulation import zookeeping
 from pykafka.testing.simulation.plan import PlannedFault
 from pykafka.testing.simulation.simulation import Simulation
+from pykafka.testing.simulation.world import World
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 from pykafka.testing.virtual.zookeeper import ZooKeeper
 
@@ -206,3 +209,36 @@ def test_two_owners_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         if Kind.READ_WITHOUT_OWNING in kinds:
             return
     raise AssertionError(f"not found, but {kinds}")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "asked", "certain"),
+    [({0: 4}, {0: 4}, [0], [0]), ({0: 4}, {}, [0], []), ({}, {0: 4}, [0, 1], []), ({}, {}, [0, 1], [])],
+    ids=["as ever", "released meanwhile", "amid a rebalance", "in an outage"],
+)
+def test_a_commit_amid_a_rebalance_may_have_been_one(
+    before: dict[int, int], after: dict[int, int], asked: list[int], certain: list[int]
+) -> None:
+    """`BalancedConsumer` has no offsets then, but commits its positions: the history said that nothing was committed."""
+    held = [before, after]
+
+    class Consumer:
+        @property
+        def held_offsets(self) -> dict[int, int]:
+            return held.pop(0)
+
+        def commit_offsets(self) -> None:
+            assert len(held) == 1
+
+    cluster: Any = SimpleNamespace(hosts="anywhere:9092")
+    history = History(lambda: 0)
+    scheduler = Scheduler(seed=5)
+    world = World(0, VirtualHandler(scheduler, Network(scheduler)), cluster, history, None)
+    member = zookeeping.BalancedMember(world, "z0", "orders", 0.0, auto_commit=False)
+    member.positions = {TopicPartition("orders", number): 5 for number in range(2)}
+    member._commit(Consumer())
+    begun, ended = (one.action for one in history)
+    assert isinstance(begun, Commit)
+    assert isinstance(ended, Commit)
+    assert [place.partition for place in begun.offsets] == asked
+    assert [place.partition for place in ended.offsets] == certain

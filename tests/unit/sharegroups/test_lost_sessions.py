@@ -9,29 +9,37 @@ from uuid import UUID
 import pytest
 
 from pykafka.common import TopicPartition
-from pykafka.exceptions import CorruptResponseError, KafkaException, SocketDisconnectedError
+from pykafka.exceptions import (
+    CorruptResponseError,
+    InvalidShareSessionEpoch,
+    KafkaException,
+    SocketDisconnectedError,
+)
 from pykafka.handlers import ThreadingHandler
 from pykafka.protocol import wire
 from pykafka.sharegroups import session_worker
 from pykafka.sharegroups.acquired_records import AcknowledgeType, AcquiredRecord
-from pykafka.sharegroups.session_worker import FINAL_EPOCH, SessionWorker
+from pykafka.sharegroups.session_worker import FINAL_EPOCH, RETRY_PAUSE_S, SessionWorker
 
 KEY, ORDERS = TopicPartition("orders", 0), UUID(int=1)
 
 
 class Broker:
-    """A broker that answers all requests of a session well, and keeps them."""
+    """A broker that keeps the requests of a session, and may refuse to end it."""
 
     id, address, socket_timeout_ms = 0, "127.0.0.1:9092", 1000
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
+        #: How many acknowledgements it refuses.
+        self.refuses = 0
 
     def call(self, request: Any, channel: str, timeout_ms: int = 0) -> Any:
         self.requests.append(request)
         if isinstance(request, wire.ShareFetchRequest):
             return wire.ShareFetchResponse(acquisition_lock_timeout_ms=30_000)
-        return wire.ShareAcknowledgeResponse()
+        self.refuses -= 1
+        return wire.ShareAcknowledgeResponse(error_code=InvalidShareSessionEpoch.ERROR_CODE * (self.refuses >= 0))
 
 
 class Owner:
@@ -41,10 +49,12 @@ class Owner:
 
     def __init__(self) -> None:
         threads = ThreadingHandler()
+        self.pauses: list[float] = []
         self.handler = SimpleNamespace(
             random=threads.random,
             Event=threads.Event,
-            now=threads.now,
+            now=lambda: sum(self.pauses),
+            sleep=self.pauses.append,
             spawn=lambda *_, name: None,
             offload=threads.offload,
         )
@@ -87,6 +97,30 @@ def test_the_next_session_begins_when_the_lost_one_has_ended(worker: SessionWork
     worker._lose(SocketDisconnectedError("gone"))
     worker._fetch({KEY: ORDERS}, {})
     assert [request.share_session_epoch for request in broker.requests] == [0, FINAL_EPOCH, 0]
+
+
+@pytest.mark.parametrize(("refuses", "pauses"), [(2, 2), (1_000, 2)], ids=["twice", "for good"])
+def test_a_refused_end_is_tried_again_within_the_socket_timeout(
+    worker: SessionWorker, broker: Broker, refuses: int, pauses: int
+) -> None:
+    """The broker kept the records of the former session locked: no member got them until their locks ended."""
+    worker._fetch({KEY: ORDERS}, {})
+    worker._lose(SocketDisconnectedError("gone"))
+    broker.refuses = refuses
+    worker._fetch({KEY: ORDERS}, {})
+    owner: Any = worker._engine
+    assert owner.pauses == [RETRY_PAUSE_S] * pauses
+    assert [request.share_session_epoch for request in broker.requests] == [0, *[FINAL_EPOCH] * (pauses + 1), 0]
+    assert not worker._session.may_linger
+
+
+def test_a_worker_that_stops_does_not_try_again(worker: SessionWorker, broker: Broker) -> None:
+    worker._fetch({KEY: ORDERS}, {})
+    broker.refuses = 1_000
+    worker.stop()
+    worker._end_former()
+    owner: Any = worker._engine
+    assert owner.pauses == []
 
 
 def test_acknowledgements_end_with_their_session(worker: SessionWorker) -> None:

@@ -56,7 +56,7 @@ def test_an_acknowledgement_that_finds_its_session_lost_ends_it(kind: type[Any])
         member_id="m",
         on_acknowledged=lambda acquired, error: None,
     )
-    broker: Any = SimpleNamespace(id=0, address="127.0.0.1:9092", call=answer)
+    broker: Any = SimpleNamespace(id=0, address="127.0.0.1:9092", socket_timeout_ms=1000, call=answer)
     worker = SessionWorker(engine, broker)
     worker._session.fetch([])
     worker._acknowledge({}, final=False)
