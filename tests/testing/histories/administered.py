@@ -153,8 +153,8 @@ def deleted_record_of_unknown_offset(story: Story) -> None:
     story.note("c", Drained((TOPIC,)))
 
 
-def alter(story: Story, offset: str, lasts_ms: int = 0) -> None:
-    begun = story.invoke("a", Change("alter offsets of g", (State("offset of g", offset),)))
+def alter(story: Story, offset: str, lasts_ms: int = 0, what: str = "alter offsets of g") -> None:
+    begun = story.invoke("a", Change(what, (State("offset of g", offset),)))
     story.clock_ms += lasts_ms
     story.ok(begun)
 
@@ -191,13 +191,14 @@ def request_comes_later_than_it_can(story: Story) -> None:
     altered_late(story, 1_100, 3_000)
 
 
-def altered_behind_a_held_request(story: Story, lasts_ms: int) -> None:
+def altered_behind_a_held_request(story: Story, lasts_ms: int, what: str = "alter offsets of g") -> None:
     """An answer is held for 3 s on the connection of a call, whose first request comes behind that.
 
     :param lasts_ms: how long the call takes (ms)
+    :param what: the call
     """
     story.fault("hold", "OffsetFetch", number=0)
-    alter(story, "87", lasts_ms)
+    alter(story, "87", lasts_ms, what)
     alter(story, "26")
     alter(story, "4")
     story.clock_ms += 3_000
@@ -209,6 +210,15 @@ def altered_behind_a_held_request(story: Story, lasts_ms: int) -> None:
 
 def request_behind_a_held_one_comes_again(story: Story) -> None:
     altered_behind_a_held_request(story, 1_100)
+
+
+def deletion_behind_a_held_request_comes_again(story: Story) -> None:
+    altered_behind_a_held_request(story, 1_100, "delete offsets of g")
+
+
+def call_that_is_not_repeated(story: Story) -> None:
+    """The client does not ask again to delete a group: its one request was answered."""
+    altered_behind_a_held_request(story, 1_100, "delete g")
 
 
 def request_behind_a_held_one_was_answered(story: Story) -> None:
@@ -257,6 +267,7 @@ PLANTED: list[tuple[str, Write]] = [
     ("lost-change", call_has_made_one_request),
     ("lost-change", request_comes_later_than_it_can),
     ("lost-change", request_behind_a_held_one_was_answered),
+    ("lost-change", call_that_is_not_repeated),
     ("lost-change", request_comes_long_after_a_held_one),
     ("unmade-change", listed_while_a_leader_moves),
     ("unmade-change", described_while_a_broker_comes_back),
@@ -266,6 +277,7 @@ LEGAL: list[tuple[str, Write]] = [
     ("", unknown_change_is_there_or_not),
     ("", unknown_change_comes_late),
     ("", request_behind_a_held_one_comes_again),
+    ("", deletion_behind_a_held_request_comes_again),
     ("", call_without_an_end),
     ("", refused_and_not_there),
     ("", changed_while_it_was_looked_at),
