@@ -15,7 +15,11 @@ _CERTAIN = (Outcome.OK, Outcome.NOTE)
 #: asked one after another, as one that comes back may not be asked.
 _LISTS, _ABSENT, _MOVES = "list groups", "absent", ("stop", "move_coordinator")
 #: Changes that the client asks for again if no answer comes, with the API of the requests.
-_REPEATED = {"alter offsets": "OffsetCommit"}
+_REPEATED = {
+    "alter offsets": "OffsetCommit",
+    "delete offsets": "OffsetDelete",
+    "alter retention.ms": "IncrementalAlterConfigs",
+}
 
 
 class _Write:

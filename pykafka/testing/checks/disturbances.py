@@ -9,6 +9,8 @@ from pykafka.testing.history import Change, Fault, Operation, Outcome
 
 #: A call that has ended before has made one request (ms).
 _GIVEN_UP_MS = 500
+#: How long after the end of a "hold" brokers read what came behind the held requests (ms).
+_READ_MS = 100
 
 
 @dataclass(slots=True)
@@ -58,6 +60,10 @@ class Disturbances:
         elif operation.call in self._changes:
             self._changes[operation.call].ends_ms = operation.time_ms
 
+    def named(self, name: str) -> list[Disturbance]:
+        """Return the faults of a name."""
+        return [one for one in self._all if name in one.words]
+
     def any_between(self, low_ms: int, high_ms: int, causes: Collection[str] = (), lasts_ms: int = 0) -> bool:
         """Return whether a fault was active at some moment of a span.
 
@@ -75,7 +81,8 @@ class Disturbances:
 def late_ms(operations: Sequence[Operation], api: str, begun: Operation, ended: Operation) -> int:
     """Return for how long after the end of a call its first request may still come, as a fault has held it up (ms).
 
-    The client asks again if no answer comes, and brokers cannot know that it has given the first request up.
+    The client asks again if no answer comes, and brokers cannot know that it has given the first request up. A broker reads a
+    request that comes on one connection behind a held one, of whatever API, when that one is released.
 
     :param operations: of the history
     :param api: of the request
@@ -83,4 +90,7 @@ def late_ms(operations: Sequence[Operation], api: str, begun: Operation, ended: 
     if ended.time_ms - begun.time_ms < _GIVEN_UP_MS:
         return 0
     faults = [one.action for one in operations[: ended.number] if isinstance(one.action, Fault)]
-    return max((int(fault.words[2]) for fault in faults if fault.words[:2] == ("late", api)), default=0)
+    late = max((int(fault.words[2]) for fault in faults if fault.words[:2] == ("late", api)), default=0)
+    holds = [one for one in Disturbances(operations).named("hold") if one.begins_ms <= ended.time_ms]
+    ends_ms = [one.ends_ms for one in holds if one.ends_ms is not None and one.ends_ms >= begun.time_ms]
+    return max(late, *(until_ms + _READ_MS - ended.time_ms for until_ms in ends_ms), 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka.testing.history import ANY, Change, Deleted, Drained, Observe, Operation, Place, Send, State
+from pykafka.testing.history import ANY, Change, Deleted, Drained, Fault, Observe, Operation, Place, Send, State
 from tests.testing.stories import P0, TOPIC, Story, Write
 
 TWO, THREE, GONE = "2 partitions", "3 partitions", "absent"
@@ -153,8 +153,8 @@ def deleted_record_of_unknown_offset(story: Story) -> None:
     story.note("c", Drained((TOPIC,)))
 
 
-def alter(story: Story, offset: str, lasts_ms: int = 0) -> None:
-    begun = story.invoke("a", Change("alter offsets of g", (State("offset of g", offset),)))
+def alter(story: Story, offset: str, lasts_ms: int = 0, what: str = "alter offsets of g") -> None:
+    begun = story.invoke("a", Change(what, (State("offset of g", offset),)))
     story.clock_ms += lasts_ms
     story.ok(begun)
 
@@ -167,6 +167,11 @@ def altered_late(story: Story, lasts_ms: int, after_ms: int) -> None:
     """
     story.fault("late", "OffsetCommit", "2500", "1", number=0)
     alter(story, "87", lasts_ms)
+    altered_since(story, after_ms)
+
+
+def altered_since(story: Story, after_ms: int) -> None:
+    """The offset is altered twice, and the former one is shown."""
     alter(story, "26")
     story.clock_ms += after_ms
     alter(story, "4")
@@ -184,6 +189,47 @@ def call_has_made_one_request(story: Story) -> None:
 
 def request_comes_later_than_it_can(story: Story) -> None:
     altered_late(story, 1_100, 3_000)
+
+
+def altered_behind_a_held_request(story: Story, lasts_ms: int, what: str = "alter offsets of g") -> None:
+    """An answer is held for 3 s on the connection of a call, whose first request comes behind that.
+
+    :param lasts_ms: how long the call takes (ms)
+    :param what: the call
+    """
+    story.fault("hold", "OffsetFetch", number=0)
+    alter(story, "87", lasts_ms, what)
+    alter(story, "26")
+    alter(story, "4")
+    story.clock_ms += 3_000
+    story.note("faults", Fault("the end", number=0, ends=True))
+    story.clock_ms += 10
+    begun = story.invoke("a", Observe("list group offsets"))
+    story.ok(begun, Observe("list group offsets", (State("offset of g", "87"),)))
+
+
+def request_behind_a_held_one_comes_again(story: Story) -> None:
+    altered_behind_a_held_request(story, 1_100)
+
+
+def deletion_behind_a_held_request_comes_again(story: Story) -> None:
+    altered_behind_a_held_request(story, 1_100, "delete offsets of g")
+
+
+def call_that_is_not_repeated(story: Story) -> None:
+    """The client does not ask again to delete a group: its one request was answered."""
+    altered_behind_a_held_request(story, 1_100, "delete g")
+
+
+def request_behind_a_held_one_was_answered(story: Story) -> None:
+    altered_behind_a_held_request(story, 10)
+
+
+def request_comes_long_after_a_held_one(story: Story) -> None:
+    story.fault("hold", "OffsetFetch", number=0)
+    alter(story, "87", 1_100)
+    story.note("faults", Fault("the end", number=0, ends=True))
+    altered_since(story, 300)
 
 
 def listed_meanwhile(story: Story, fault: str, what: str = "list groups") -> None:
@@ -220,6 +266,9 @@ PLANTED: list[tuple[str, Write]] = [
     ("unmade-change", shown_before_it_was_asked_for),
     ("lost-change", call_has_made_one_request),
     ("lost-change", request_comes_later_than_it_can),
+    ("lost-change", request_behind_a_held_one_was_answered),
+    ("lost-change", call_that_is_not_repeated),
+    ("lost-change", request_comes_long_after_a_held_one),
     ("unmade-change", listed_while_a_leader_moves),
     ("unmade-change", described_while_a_broker_comes_back),
 ]
@@ -227,6 +276,8 @@ LEGAL: list[tuple[str, Write]] = [
     ("", made_and_shown),
     ("", unknown_change_is_there_or_not),
     ("", unknown_change_comes_late),
+    ("", request_behind_a_held_one_comes_again),
+    ("", deletion_behind_a_held_request_comes_again),
     ("", call_without_an_end),
     ("", refused_and_not_there),
     ("", changed_while_it_was_looked_at),
