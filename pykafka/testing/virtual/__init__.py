@@ -14,15 +14,15 @@ The design is docs/development/simulation.md.
 
 from __future__ import annotations
 
+try:
+    import greenlet  # noqa: F401 - the modules below need it
+except ImportError as error:
+    raise ImportError("virtual time needs greenlet: pip install greenlet", name="greenlet") from error
+
 from pykafka.testing.virtual.handler import VirtualHandler
 from pykafka.testing.virtual.network import Network, NetworkFaults
-from pykafka.testing.virtual.scheduler import (
-    DeadlockError,
-    OutsideSchedulerError,
-    RunawayError,
-    Scheduler,
-    SchedulerError,
-)
+from pykafka.testing.virtual.scheduler import DeadlockError, RunawayError, Scheduler
+from pykafka.testing.virtual.turns import OutsideSchedulerError, SchedulerError
 
 __all__ = [
     "DeadlockError",

@@ -59,10 +59,11 @@ class VirtualListener(Numbered):
     :param address: where it listens
     """
 
-    __slots__ = ("_backlog", "_closed", "_line", "_network", "address")
+    __slots__ = ("_backlog", "_closed", "_line", "_network", "_turns", "address")
 
     def __init__(self, network: Network, address: Address) -> None:
         super().__init__(network.scheduler)
+        self._turns = network.scheduler
         self._network = network
         self.address = address
         self._backlog: deque[VirtualStream] = deque()
@@ -79,7 +80,7 @@ class VirtualListener(Numbered):
 
     def accept(self, timeout: float) -> VirtualStream:
         """Wait for a connection and return its stream. As `Listener.accept`."""
-        until = self._scheduler.until(timeout)
+        until = self._turns.until(timeout)
         while True:
             if self._closed:
                 raise OSError(errno.EBADF, "the listener is closed")

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from pykafka.handlers.base import Handler
-from pykafka.testing.virtual.scheduler import Scheduler, VirtualWorker
+from pykafka.testing.virtual.turns import Turns, Waiter
 
 
 class Numbered:
@@ -15,7 +15,7 @@ class Numbered:
 
     __slots__ = ("__weakref__", "_number", "_scheduler")
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Turns) -> None:
         self._scheduler = scheduler
         self._number = scheduler.next_number()
 
@@ -31,9 +31,9 @@ class Line:
 
     __slots__ = ("_scheduler", "_waiting")
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Turns) -> None:
         self._scheduler = scheduler
-        self._waiting: list[VirtualWorker] = []
+        self._waiting: list[Waiter] = []
 
     def wait(self, until_us: int | None) -> bool:
         """Wait for `wake`, until a time of the clock (µs); return whether it was `wake`."""
@@ -52,7 +52,7 @@ class Line:
             self._leave(worker)
         return woken
 
-    def _leave(self, worker: VirtualWorker) -> None:
+    def _leave(self, worker: Waiter) -> None:
         if worker in self._waiting:
             self._waiting.remove(worker)
 
@@ -74,7 +74,7 @@ class VirtualEvent(Numbered):
 
     __slots__ = ("_flag", "_line")
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Turns) -> None:
         super().__init__(scheduler)
         self._flag = False
         self._line = Line(scheduler)
@@ -102,7 +102,7 @@ class VirtualSemaphore(Numbered):
 
     __slots__ = ("_line", "_value")
 
-    def __init__(self, scheduler: Scheduler, value: int = 1) -> None:
+    def __init__(self, scheduler: Turns, value: int = 1) -> None:
         super().__init__(scheduler)
         if value < 0:
             raise ValueError("semaphore initial value must be >= 0")
@@ -111,6 +111,9 @@ class VirtualSemaphore(Numbered):
 
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
         """Take one from the counter, and wait while it is zero; return whether that was possible in time (s)."""
+        return self._take(blocking, timeout)
+
+    def _take(self, blocking: bool, timeout: float | None) -> bool:
         scheduler = self._scheduler
         if blocking and scheduler.preemption and scheduler.draw() < scheduler.preemption:
             scheduler.give_way()
@@ -137,7 +140,7 @@ class VirtualSemaphore(Numbered):
         self._line.wake()
 
     def __enter__(self) -> bool:
-        return self.acquire()
+        return self._take(True, None)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
@@ -155,7 +158,7 @@ class VirtualLock(VirtualSemaphore):
         if self._value and not self._scheduler.preemption:  # as most are
             self._value = 0
             return True
-        return VirtualSemaphore.acquire(self, blocking, None if timeout is None or timeout < 0 else timeout)
+        return self._take(blocking, None if timeout is None or timeout < 0 else timeout)
 
     def release(self) -> None:
         """Free the lock.
@@ -172,7 +175,7 @@ class VirtualLock(VirtualSemaphore):
         if self._value and not self._scheduler.preemption:  # as in `acquire`, without a call
             self._value = 0
             return True
-        return self.acquire()
+        return self._take(True, None)
 
     def locked(self) -> bool:
         """Return whether a worker holds the lock."""
@@ -184,10 +187,10 @@ class VirtualRLock(Numbered):
 
     __slots__ = ("_count", "_lock", "_owner")
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Turns) -> None:
         super().__init__(scheduler)
         self._lock = VirtualLock(scheduler)
-        self._owner: VirtualWorker | None = None
+        self._owner: Waiter | None = None
         self._count = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
@@ -226,7 +229,7 @@ class VirtualQueue(Numbered):
 
     __slots__ = ("_finished", "_items", "_maxsize", "_room", "_taken", "_unfinished")
 
-    def __init__(self, scheduler: Scheduler, maxsize: int = 0) -> None:
+    def __init__(self, scheduler: Turns, maxsize: int = 0) -> None:
         super().__init__(scheduler)
         self._maxsize = maxsize
         self._items: deque[Any] = deque()
@@ -252,7 +255,7 @@ class VirtualQueue(Numbered):
 
         :raises queue.Full: there was none in time (s)
         """
-        if self._room is not None and not self._room.acquire(block, timeout):
+        if self._room is not None and not self._room._take(block, timeout):
             raise Handler.QueueFullError
         self._unfinished += 1
         self._items.append(item)
@@ -267,7 +270,7 @@ class VirtualQueue(Numbered):
 
         :raises queue.Empty: there was none in time (s)
         """
-        if not self._taken.acquire(block, timeout):
+        if not self._taken._take(block, timeout):
             raise Handler.QueueEmptyError
         item = self._items.popleft()
         if self._room is not None:
@@ -300,18 +303,18 @@ class VirtualLocal:
 
     __slots__ = ("_outside", "_own_number", "_own_scheduler")
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Turns) -> None:
         object.__setattr__(self, "_own_scheduler", scheduler)
         object.__setattr__(self, "_own_number", scheduler.next_number())
         object.__setattr__(self, "_outside", {})
 
     def _values(self) -> dict[str, Any]:
-        worker: VirtualWorker | None = self._own_scheduler.current
+        worker: Any = self._own_scheduler.current
         if worker is None:
             outside: dict[str, Any] = self._outside
             return outside
-        number: int = self._own_number
-        return worker.locals.setdefault(number, {})
+        values: dict[str, Any] = worker.locals.setdefault(self._own_number, {})
+        return values
 
     def __getattr__(self, name: str) -> Any:
         try:

@@ -3,50 +3,30 @@
 from __future__ import annotations
 
 import gc
-import heapq
-import itertools
-import math
 import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from random import Random
 from types import FrameType
 from typing import Any
 
-from pykafka.exceptions import KafkaException
+from greenlet import GreenletExit, getcurrent
+
 from pykafka.handlers.base import Worker
+from pykafka.testing.virtual.turns import LOOK_EVERY, START_US, SchedulerError, Turns, Waiter
 
-try:
-    from greenlet import GreenletExit, getcurrent, greenlet
-except ImportError as error:
-    raise ImportError("virtual time needs greenlet: pip install greenlet", name="greenlet") from error
-
-#: The clock at the beginning (µs): no deadline of a program is near zero.
-START_US = 1_000_000_000
-#: The longest wait (s), about 300 years: a longer one counts as this long.
-WAIT_MAX_S = 1e10
-WAIT_MAX_US = int(WAIT_MAX_S) * 1_000_000
 #: So many turns without a step of the clock are a circle that never ends.
 STILL_MAX = 200_000
 #: How many turns a run may take: a seed of a simulation takes some thousands.
 TURNS_MAX = 2_000_000
-#: How often the scheduler looks whether it should end (turns).
-LOOK_EVERY = 1024
 #: How often garbage is collected (turns, a multiple of those): at the same turns with each run of a seed.
 COLLECT_EVERY = 50 * LOOK_EVERY
-#: How many waits a worker may try to begin when it has been ended, before the scheduler leaves it where it is.
-LAST_WAITS = 1000
 #: How many calls of a worker an error shows, the innermost ones.
 _FRAMES = 4
 #: Workers that could not be ended. Freeing them would run them on, outside of their scheduler.
-_abandoned: list[VirtualWorker] = []
+_abandoned: list[Waiter] = []
 _OWN = os.path.dirname(__file__) + os.sep
-
-
-class SchedulerError(KafkaException):
-    """Raised when a scheduler cannot do something; the classes below say what."""
 
 
 class DeadlockError(SchedulerError):
@@ -57,11 +37,7 @@ class RunawayError(SchedulerError):
     """Raised by `Scheduler.run` when a seed takes too many turns, its clock stands still, or a worker never waits."""
 
 
-class OutsideSchedulerError(SchedulerError):
-    """Raised when code waits that does not run in a worker of the scheduler: call it by `Scheduler.run`."""
-
-
-class VirtualWorker(Worker):
+class VirtualWorker(Waiter, Worker):
     """A greenlet of a scheduler.
 
     :param scheduler: runs it
@@ -73,34 +49,17 @@ class VirtualWorker(Worker):
     def __init__(
         self, scheduler: Scheduler, run: Callable[[], object], name: str, report: Callable[[str, BaseException], object]
     ) -> None:
-        super().__init__(name)
-        self.number = scheduler.next_number()
+        Waiter.__init__(self, scheduler.next_number(), name)
+        Worker.__init__(self, name)
         #: What `Handler.local` keeps for this worker, by the number of the object.
         self.locals: dict[int, dict[str, Any]] = {}
         self.result: object = None
         self._scheduler = scheduler
         self._run = run
         self._report = report
-        self._joining: list[VirtualWorker] = []
-        # Of the scheduler, from here on. None until it runs for the first time.
-        self.greenlet: Any = None
-        #: Counts its waits, so that a timer knows whether its wait has ended.
-        self.turn = 0
-        self.is_parked = False
-        self.is_woken = False
-        self.has_ended = False
-        #: What its present or next wait raises.
-        self.thrown: BaseException | None = None
-        #: How many waits it may still try to begin once it is being ended.
-        self.waits_left = LAST_WAITS
+        self._joining: list[Waiter] = []
 
-    def __hash__(self) -> int:
-        return self.number
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def main(self, _woken: bool = False) -> None:
+    def main(self) -> None:
         """Run it: the greenlet's function."""
         run = self._run
         del self._run  # its arguments must not live as long as this object
@@ -152,7 +111,7 @@ class VirtualWorker(Worker):
         return True
 
 
-class Scheduler:
+class Scheduler(Turns):
     """The workers of one simulation, its clock, and the order in which the workers run.
 
     A worker stops only when it waits. The next one is drawn from those that can run. If there are none, the clock jumps to the
@@ -169,63 +128,31 @@ class Scheduler:
     def __init__(
         self, seed: int, *, turns_max: int = TURNS_MAX, busy_limit: float = 60.0, preemption: float = 0.0
     ) -> None:
+        super().__init__(seed, preemption)
         self.seed = seed
         self.turns_max = turns_max
         self.busy_limit = busy_limit
-        self.preemption = preemption
-        #: Draws a float from 0 to 1 for the order of workers, and for nothing else.
-        self.draw = Random(f"order of {seed}").random
-        #: The clock (µs).
-        self.clock_us = START_US
-        #: The worker that runs; None outside of `run`.
-        self.current: VirtualWorker | None = None
         #: The names of the workers that had not ended when the function of the last `run` returned.
         self.leftovers: list[str] = []
         #: Names and errors of what has failed without a caller to raise it to.
         self.errors: list[tuple[str, BaseException]] = []
         #: Whether `run` has ended, so that nothing can wait any more.
         self.has_ended = False
-        #: How many turns workers have had.
-        self.turns = 0
-        self._ready: list[VirtualWorker] = []
-        # (when (µs), number, worker, its turn)
-        self._timers: list[tuple[int, int, VirtualWorker, int]] = []
-        self._workers: dict[int, VirtualWorker] = {}
-        self._frozen: list[VirtualWorker] = []
-        #: Returns a number that was not used before: what is made gets one, which takes the place of its address.
-        self.next_number = itertools.count(1).__next__
-        self._next_timer = itertools.count(1).__next__
+        self._frozen: list[Waiter] = []
         self._nameless = 0
         self._first: VirtualWorker | None = None
-        self._hub: Any = None
-        #: Whether the function of `run` has returned, and the other workers are being ended.
-        self.is_closing = False
         # What came while the other workers were being ended; raised behind that.
         self._late: BaseException | None = None
-        self._still_since = self._begun = 0
+        self._begun = 0
         # The turns at the last signal of the processor's time.
         self._turns_then = -1
 
     def __repr__(self) -> str:
         return f"<Scheduler of seed {self.seed} at {self.now_ms()} ms, {len(self._workers)} workers>"
 
-    # -- the clock -----------------------------------------------------------------------------------------------------
-
-    def now(self) -> float:
-        """Return the time of the clock (s)."""
-        return self.clock_us / 1_000_000
-
     def now_ms(self) -> int:
         """Return the time since the scheduler was made (ms)."""
         return (self.clock_us - START_US) // 1000
-
-    def until(self, timeout: float | None) -> int | None:
-        """Return the time of the clock after a timeout (s): at least one microsecond later, so that polling moves the clock."""
-        if timeout is None:
-            return None
-        # Not `min` and `max`: this is called some thousand times for each seed.
-        microseconds = math.ceil(timeout * 1_000_000) if timeout < WAIT_MAX_S else WAIT_MAX_US
-        return self.clock_us + (1 if microseconds < 1 else microseconds)  # noqa: FURB136
 
     # -- workers -------------------------------------------------------------------------------------------------------
 
@@ -246,74 +173,7 @@ class Scheduler:
         self._ready.append(worker)
         return worker
 
-    def check_inside(self) -> None:
-        """Raise an error unless the caller runs in a worker of this scheduler.
-
-        :raises OutsideSchedulerError: it does not
-        """
-        worker = self.current
-        if worker is None or getcurrent() is not worker.greenlet:
-            raise OutsideSchedulerError(
-                "this call has to wait, but does not run in a worker of the scheduler: call it within scheduler.run(), "
-                "and from no other thread or greenlet"
-            )
-
-    def park(self, until_us: int | None) -> bool:
-        """Wait until `wake`, or until a time of the clock (µs); return whether it was `wake`.
-
-        :raises OutsideSchedulerError: the caller is no worker of this scheduler
-        """
-        worker = self.current
-        if worker is None or getcurrent() is not worker.greenlet:
-            self.check_inside()  # raises
-        assert worker is not None
-        if self.is_closing:
-            self._refuse(worker)
-        if worker.thrown is not None:
-            thrown, worker.thrown = worker.thrown, None
-            raise thrown
-        if until_us is not None:
-            self._add_timer(worker, until_us)
-        worker.is_parked = True
-        woken: bool = self._hub.switch()
-        return woken
-
-    def give_way(self) -> None:
-        """Return after the turns of those other workers that are drawn before this one."""
-        self.check_inside()
-        worker = self.current
-        assert worker is not None
-        if self.is_closing:
-            self._refuse(worker)
-        self._ready.append(worker)
-        self._hub.switch()
-
-    def wake(self, worker: VirtualWorker) -> bool:
-        """End the wait of a worker; return whether it waited."""
-        if not worker.is_parked:
-            return False
-        self._unpark(worker, True)
-        return True
-
-    def wake_at(self, worker: VirtualWorker, at_us: int) -> None:
-        """End the present wait of a worker at a time of the clock (µs), if nothing ends it before: `park` returns False."""
-        if worker.is_parked:  # else that wait has ended: the timer would end the next one
-            self._add_timer(worker, at_us)
-
-    def _add_timer(self, worker: VirtualWorker, at_us: int) -> None:
-        timers = self._timers
-        if len(timers) > 64 + 8 * len(self._workers):  # most are of waits that have ended
-            self._timers = timers = [timer for timer in timers if timer[3] == timer[2].turn]
-            heapq.heapify(timers)
-        heapq.heappush(timers, (at_us, self._next_timer(), worker, worker.turn))
-
-    def _unpark(self, worker: VirtualWorker, woken: bool) -> None:
-        worker.is_parked = False
-        worker.is_woken = woken
-        worker.turn += 1
-        self._ready.append(worker)
-
-    def throw(self, worker: VirtualWorker, error: BaseException) -> None:
+    def throw(self, worker: Waiter, error: BaseException) -> None:
         """Raise an exception at the present or next wait of a worker; one that has not begun ends without it."""
         if worker.greenlet is None:
             self._ready.remove(worker)
@@ -323,7 +183,7 @@ class Scheduler:
         if worker.is_parked:
             self._unpark(worker, False)
 
-    def forget(self, worker: VirtualWorker) -> None:
+    def forget(self, worker: Waiter) -> None:
         """Remove a worker that has ended."""
         self._workers.pop(worker.number, None)
 
@@ -349,6 +209,7 @@ class Scheduler:
         if self.is_closing:
             self._late = error
         elif first is not None and worker is not first:
+            self._collect_strays(worker)  # it may have been about to give its turn to one
             self.throw(first, error)
 
     # -- running -------------------------------------------------------------------------------------------------------
@@ -391,52 +252,21 @@ class Scheduler:
 
     def _turn(self, first: VirtualWorker) -> None:
         """Give turns to workers until the first one has ended."""
-        draw = self.draw
         while not first.has_ended:
-            ready = self._ready
-            if not ready:
-                self._advance()
-            count = len(ready)
-            if count == 1:
-                worker = ready.pop()
-            else:
-                index = int(draw() * count)
-                worker, last = ready[index], ready.pop()
-                if worker is not last:
-                    ready[index] = last
-            self._resume(worker)
-            self.turns += 1
-            if not self.turns % LOOK_EVERY:
+            if not (self._ready or self._advance()):
+                raise DeadlockError(f"seed {self.seed}: all workers wait for ever. {self.describe()}")
+            self._resume(self._next())
+            if self.turns >= self._look_at:
+                self._look_at = self.turns + LOOK_EVERY
                 self._look()
 
-    def _resume(self, worker: VirtualWorker) -> None:
-        self.current = worker
-        if worker.greenlet is None:
-            worker.greenlet = greenlet(worker.main)  # its parent is the hub
-        if worker.thrown is None:
-            worker.greenlet.switch(worker.is_woken)
-        else:
-            thrown, worker.thrown = worker.thrown, None
-            worker.greenlet.throw(thrown)
+    def _collect_strays(self, ending: VirtualWorker | None = None) -> None:
+        """Make those workers ready that an interrupt between two steps of the scheduler has left without a place.
 
-    def _advance(self) -> None:
-        """Move the clock to the next deadline, and wake the workers whose deadline it is."""
-        timers = self._timers
-        while timers and timers[0][3] != timers[0][2].turn:
-            heapq.heappop(timers)
-        if not timers:
-            raise DeadlockError(f"seed {self.seed}: all workers wait for ever. {self.describe()}")
-        clock = self.clock_us = max(timers[0][0], self.clock_us)
-        self._still_since = self.turns
-        while timers and timers[0][0] <= clock:
-            _, _, worker, turn = heapq.heappop(timers)
-            if worker.turn == turn:
-                self._unpark(worker, False)
-
-    def _collect_strays(self) -> None:
-        """Make those workers ready that an interrupt between two steps of the scheduler has left without a place."""
+        :param ending: has the turn, and ends
+        """
         for worker in self._workers.values():
-            if not worker.is_parked and worker not in self._ready:
+            if not worker.is_parked and worker is not ending and worker not in self._ready:
                 self._ready.append(worker)
 
     def _look(self) -> None:
@@ -466,7 +296,7 @@ class Scheduler:
             late, self._late = self._late, None
             raise late
 
-    def _end(self, worker: VirtualWorker) -> None:
+    def _end(self, worker: Waiter) -> None:
         worker.is_parked = False
         worker.turn += 1
         if worker.greenlet is None:
@@ -480,13 +310,6 @@ class Scheduler:
         if not worker.has_ended:  # it swallows what ends it
             self.forget(worker)
             _abandoned.append(worker)
-
-    def _refuse(self, worker: VirtualWorker) -> None:
-        """End a wait of a worker that is being ended."""
-        worker.waits_left -= 1
-        if worker.waits_left < 0:
-            self._hub.switch()
-        raise GreenletExit
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
@@ -523,7 +346,7 @@ class Scheduler:
         """Return where each worker is, as "name (waits at file.py:12 in f < file.py:34 in g); ..."."""
         return "; ".join(f"{worker.name} ({self._where(worker)})" for worker in self._workers.values())
 
-    def _where(self, worker: VirtualWorker) -> str:
+    def _where(self, worker: Waiter) -> str:
         if worker.greenlet is None:
             return "has not begun"
         return f"{'waits' if worker.is_parked else 'runs'} at {_places(worker.greenlet.gr_frame)}"

@@ -8,13 +8,11 @@ import struct
 from collections import deque
 from collections.abc import Sequence
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pykafka.handlers.base import Address, Buffer
 from pykafka.testing.virtual.primitives import Line, Numbered
-
-if TYPE_CHECKING:
-    from pykafka.testing.virtual.scheduler import Scheduler, VirtualWorker
+from pykafka.testing.virtual.turns import Turns, Waiter
 
 #: How many bytes may be under way to a stream, or unread by it, before its peer waits.
 WINDOW = 256 * 1024
@@ -31,7 +29,7 @@ class Connections:
     :param scheduler: has the clock
     """
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Turns) -> None:
         self.scheduler = scheduler
         #: By number.
         self.links: dict[int, Link] = {}
@@ -163,8 +161,6 @@ class VirtualStream(Numbered):
         *("_unread", "is_client", "is_closed", "peer"),
     )
 
-    peer: VirtualStream
-
     def __init__(self, connections: Connections, link: Link, own: Address, other: Address) -> None:
         super().__init__(connections.scheduler)
         self._connections = connections
@@ -174,13 +170,15 @@ class VirtualStream(Numbered):
         self._other = other
         self.is_client = False
         self.is_closed = False
+        #: The other end; `Link.join` sets it.
+        self.peer: VirtualStream = self
         # What comes in: (when it arrives, bytes); how much that is; when the last of it arrives.
         self._pieces: deque[tuple[int, memoryview]] = deque()
         self._unread = 0
         self._last_at = 0
         # When the end arrives that the peer has sent, and the reset.
         self._end_at = self._reset_at = NEVER
-        self._reader: VirtualWorker | None = None
+        self._reader: Waiter | None = None
         # The peer's worker that waits for room here.
         self._room = Line(connections.scheduler)
 
@@ -206,8 +204,7 @@ class VirtualStream(Numbered):
     def recv_into(self, buffer: bytearray | memoryview, timeout: float) -> int:
         """Read what has arrived. As `Stream.recv_into`."""
         scheduler = self._scheduler
-        until = scheduler.until(timeout)
-        assert until is not None
+        until = scheduler.deadline(timeout)
         while True:
             self._check_open()
             now, pieces, cut_at = scheduler.clock_us, self._pieces, self._link.cut_at
@@ -232,6 +229,7 @@ class VirtualStream(Numbered):
             self._reader = None
 
     def _take(self, buffer: bytearray | memoryview, now: int) -> int:
+        """Move what has arrived into the buffer; return how much that is."""
         pieces, filled, size = self._pieces, 0, len(buffer)
         while filled < size and pieces and pieces[0][0] <= now:
             at, piece = pieces.popleft()
@@ -277,11 +275,11 @@ class VirtualStream(Numbered):
         elif link.lost_from <= now and self.is_client == link.loses_of_client:
             peer._unread += len(data)  # they fill the buffers on the way
         elif data:
-            draw, gap_us = link.draw, 0
-            while link.split and len(data) > 1 and draw() < link.split:
-                size = 1 + int(draw() * min(len(data) - 1, max(len(data) // PIECES_MAX, 16)))
+            gap_us = 0
+            while link.split and len(data) > 1 and link.draw() < link.split:
+                size = 1 + int(link.draw() * min(len(data) - 1, max(len(data) // PIECES_MAX, 16)))
                 peer._arrive(data[:size], gap_us)
-                data, gap_us = data[size:], int(draw() * link.latency_us)
+                data, gap_us = data[size:], int(link.draw() * link.latency_us)
             peer._arrive(data, gap_us)
 
     def _arrival(self, gap_us: int = 0) -> int:
