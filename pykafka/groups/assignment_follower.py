@@ -17,6 +17,7 @@ from pykafka.groups.kip848.membership import ConsumerGroupMembership
 from pykafka.groups.listener import ListenerMethod, Listeners, valid_listener
 from pykafka.groups.options import CLASSIC, CONSUMER, NO_STATIC_MEMBERS, ZOOKEEPER, check_pattern
 from pykafka.metrics.listener import ASSIGNED, LOST, NAMED_MAX, REVOKED
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern, TopicPartition
@@ -70,6 +71,8 @@ class AssignmentFollower:
         # Those of `_assigned` that metadata does not know: each call checks them, so it must not compare thousands.
         self._unassigned: frozenset[TopicPartition] = frozenset()
         self._retry_at = 0.0
+        # Of the call that takes part in the group (s).
+        self._deadline: float | None = None
         self._midway = False
         #: Set by `wakeup()`, by any worker: the call that reads, or the next one, ends also while it waits for the group.
         self.wakeup_requested = False
@@ -125,6 +128,7 @@ class AssignmentFollower:
             return
         self._engine.buffers.held = False  # first: a request from now on sets it again
         if membership.needs_poll:
+            before, self._deadline = self._deadline, deadline
             try:
                 membership.poll(deadline)
                 if self.refused is not None and membership.is_stable:
@@ -133,10 +137,11 @@ class AssignmentFollower:
                 self.refused = error.again()  # without the traceback, which would keep the caller's objects
                 raise
             finally:
+                self._deadline = before
                 if membership.needs_poll:
                     self.request_poll()
         if self._unassigned and self._engine.handler.now() >= self._retry_at:
-            self._assign_known()
+            self._assign_known(deadline)
 
     def wait(self, deadline: float | None) -> bool:
         """Wait until there may be records; return False if the time is up. It takes none, and may be cancelled."""
@@ -237,14 +242,14 @@ class AssignmentFollower:
         """Read partitions besides the present assignment, and call the listener."""
         self._assigned |= frozenset(added)
         self._unassigned = self._assigned
-        self._assign_known()
+        self._assign_known(self._deadline)
         self._call(ASSIGNED, self._listener.on_assigned, added)
 
     def on_assigned(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> None:
         """Read a new assignment, in which `kept` keeps its positions, and call the listener."""
         self._engine.resume_assignment(kept)
         self._assigned = self._unassigned = frozenset(keys)
-        self._assign_known()
+        self._assign_known(self._deadline)
         self._call(ASSIGNED, self._listener.on_assigned, keys)
 
     def on_lost(self, keys: Collection[TopicPartition]) -> None:
@@ -313,9 +318,16 @@ class AssignmentFollower:
                 group, text = engine.options.consumer_group, "group %s: auto-commit before a rebalance failed: %s"
                 engine.cluster.limiter.warn(log, str(group), text, group, error)
 
-    def _assign_known(self) -> None:
-        """Read the partitions that metadata knows; the next calls try again with the others, without a rejoin."""
+    def _assign_known(self, deadline: float | None) -> None:
+        """Read the partitions that metadata knows; the next calls try again with the others, without a rejoin.
+
+        :param deadline: of the call, by the handler's clock (s)
+        """
         engine = self._engine
+
+        def time_left() -> int | None:
+            return None if deadline is None else left_ms(deadline, engine.handler.now())
+
         missing = sorted(self._assigned - engine.partitions.keys())
         ready: list[TopicPartition] = []
         unknown: list[TopicPartition] = []
@@ -323,11 +335,12 @@ class AssignmentFollower:
         try:
             for key in missing:
                 if key.topic not in known:
-                    known[key.topic] = engine.cluster.find_topic(key.topic)  # unlike a look-up, this creates no topic
+                    # unlike a look-up, this creates no topic
+                    known[key.topic] = engine.cluster.find_topic(key.topic, time_left())
                 if (topic := known[key.topic]) is not None:
                     (ready if key.partition in topic.partitions else unknown).append(key)
             if unknown:
-                engine.cluster.update({key.topic for key in unknown})
+                engine.cluster.update({key.topic for key in unknown}, time_left())
                 for key in unknown:
                     topic = engine.cluster.topic_metadata(key.topic)
                     if topic is not None and key.partition in topic.partitions:

@@ -425,8 +425,8 @@ class PendingJoin:
         self.sent: _SentRequest | None = None
         # The member's own connection while it is made, or throttled, before a request was sent on it.
         self._opening: _Opening | None = None
-        #: Returns whether a call that waits for the answer has to end at once; None: only its deadline ends it.
-        self.interrupted: Callable[[], bool] | None = None
+        #: Returns whether a call that waits for the answer has to end at once; by default only its deadline ends it.
+        self.interrupted: Callable[[], bool] = lambda: False
 
     def of(self, kind: type[R]) -> R | None:
         """Return the request, if it is of a kind and was sent to the present coordinator of the group.
@@ -486,7 +486,7 @@ class PendingJoin:
             opening = self._opening = _Opening(coordinator, name, channel, worker)
         while (left := self._not_ready_for(opening)) > 0:
             now = connection.handler.now()
-            interrupted = self.interrupted is not None and self.interrupted()
+            interrupted = self.interrupted()
             if interrupted or (deadline is not None and now >= deadline):
                 text = "the call ended before the connection was ready; the next one continues to wait for it"
                 raise DeadlinePassed(text, broker=coordinator.address)
@@ -524,7 +524,7 @@ class PendingJoin:
             else:
                 response = sent.pending.get(timeout=max(0.0, deadline - self._connection.handler.now()))
         except ResponseTimeoutError as error:
-            interrupted = self.interrupted is not None and self.interrupted()
+            interrupted = self.interrupted()
             if not sent.pending.done and (deadline is not None or interrupted):
                 api = type(sent.request).__name__
                 raise DeadlinePassed(f"{api}: {error}", broker=sent.coordinator.address) from error
@@ -547,7 +547,7 @@ class PendingJoin:
         """Wait for the answer, its time limit or the deadline; return True if `interrupted` ends the call before."""
         pending, now = sent.pending, self._connection.handler.now
         began = now()
-        while self.interrupted is not None and not pending.done:
+        while not pending.done:
             if self.interrupted():
                 return True
             pause_s = min(WAKEUP_POLL_INTERVAL_MAX_S, max(WAKEUP_POLL_INTERVAL_S, (now() - began) / 4))

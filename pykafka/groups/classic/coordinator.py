@@ -227,7 +227,7 @@ class AbstractCoordinator(ABC):
             except KafkaException as error:
                 if not self.connection.may_try_again(error):
                     raise
-                if deadline is not None and self._handler.now() > deadline:
+                if self.pending_join.interrupted() or (deadline is not None and self._handler.now() > deadline):
                     return error
                 log.info("group %s: %s; joining again", self.group_id, error)
                 # that others join, or have joined, is no failure

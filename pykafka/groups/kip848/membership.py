@@ -272,14 +272,14 @@ class ConsumerGroupMembership(PolledMembership):
 
     def _wait(self, deadline: float | None) -> bool:
         """Wait for reports; return False if the call has to end."""
-        while not self.changed.is_set():
+        while True:
             left = (
                 WAIT_POLL_INTERVAL_S if deadline is None else min(WAIT_POLL_INTERVAL_S, deadline - self._handler.now())
             )
             if left <= 0 or self._hooks.wakeup_requested or self.connection.closing or self._subscription is None:
                 return False
-            self.changed.wait(left)
-        return True
+            if self.changed.wait(left):
+                return True
 
     def _handle_reports(self) -> None:
         """Change the membership as the reports of the heartbeat thread demand."""

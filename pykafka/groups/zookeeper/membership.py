@@ -256,18 +256,23 @@ class ZooKeeperMembership(PolledMembership):
     def _current_nodes(self, deadline: float | None) -> MemberNodes | None:
         """Return this member's nodes, if its session is certain; revoke partitions if other members may have them."""
         session, generation, began = self._session, self._generation, self._handler.now()
+        change = self._change
         if session.lost:
             log.warning("group %s: %s; joining again", self.group_id, session.lost)
             self._report(LEFT, session.lost)
-            self._change.end_generation()
+            change.end_generation()
+            if self._has_left(change):
+                return None
             session.renew()
-        elif session.stale and self._change.assignment:
+        elif session.stale and change.assignment:
             log.warning("group %s: %s; revoking all partitions", self.group_id, session.stale)
-            self._change.revoke_all_but(())
-        if not session.connect(deadline) or session.state is None:
+            change.revoke_all_but(())
+        if self._has_left(change) or not session.connect(deadline) or session.state is None:
             return None
         if generation.generation_id < 0 or self._nodes is None:
-            self._change.end_generation()  # of the parent process, after a fork
+            change.end_generation()  # of the parent process, after a fork
+            if self._has_left(change):
+                return None
             self._nodes = MemberNodes(
                 self.group_id, self._name, session.state, self._divide, self._called, self._answer_s
             )
@@ -277,6 +282,10 @@ class ZooKeeperMembership(PolledMembership):
             self.identity.may_commit = session.may_own
             self._report(JOINED, f"generation {self._generations}, member {self._name}", self._handler.now() - began)
         return self._nodes
+
+    def _has_left(self, change: ZooKeeperAssignmentChange) -> bool:
+        """Return whether a hook of this change has left the group, so that the step which called it ends."""
+        return change is not self._change
 
     def _answer_s(self) -> float:
         """Return how long an answer of ZooKeeper may take (s)."""
@@ -303,17 +312,20 @@ class ZooKeeperMembership(PolledMembership):
         known = {name: node_names(name, self._cluster.topic_metadata(name)) for name in sorted(subscription.topics)}
         self._topics.assigned_topics = {name: len(ids) for name, ids in known.items()}
         assignments = {name: nodes.decided(name, ids) for name, ids in known.items()}
-        gone = self._change.revoke_all_but(
-            {TopicPartition(name, id_) for name, ids in assignments.items() for id_ in ids}
-        )
+        change = self._change
+        gone = change.revoke_all_but({TopicPartition(name, id_) for name, ids in assignments.items() for id_ in ids})
+        if self._has_left(change):
+            return
         nodes.keep(assignments)
         mine, late = nodes.take(assignments)
-        self._change.lose_all_but(mine)
-        if gone or not self._joined or mine != self._change.assignment:
-            self._change.pending = frozenset(mine)
-            self._change.assign_pending()
+        change.lose_all_but(mine)
+        if not self._has_left(change) and (gone or not self._joined or mine != change.assignment):
+            change.pending = frozenset(mine)
+            change.assign_pending()
             log.info("group %s: the assignment of %s: %s", self.group_id, self._name, sorted(mine))
             self._report(REBALANCED, f"{len(mine)} partitions", self._handler.now() - began)
+        if self._has_left(change):
+            return
         self._joined = True
         self._late = late[0] if late else None
         if late:

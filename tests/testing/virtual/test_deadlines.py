@@ -365,3 +365,44 @@ def test_close_says_what_may_be_stored(scheduler: Scheduler, virtual: VirtualHan
             return [error for _, error in caught.value.failures]
 
     assert [type(error) for error in scheduler.run(program)] == [DeliveryUnknownError]
+
+
+@pytest.mark.parametrize("timeout", [0.0, 0.1, TIMEOUT_S])
+def test_a_partition_that_metadata_lacks_keeps_no_call(
+    scheduler: Scheduler, virtual: VirtualHandler, timeout: float
+) -> None:
+    """Each call that asked for it took the socket timeout of each broker; it is read when brokers answer again."""
+
+    def program() -> None:
+        with (
+            FakeCluster(brokers=2, topics={"orders": 2}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as other,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=int(SOCKET_S * 1000)) as client,
+        ):
+            cluster.set_group_settings(consumer_heartbeat_interval_ms=200)
+            consumer = client.consumer("orders", group="readers", protocol="consumer")
+
+            def poll_until(count: int, seconds: float = 5.0) -> float:
+                """Poll until the consumer has so many partitions, or the time is up; return how long the longest call took."""
+                longest, ends = 0.0, virtual.now() + seconds
+                while len(consumer.assignment()) < count and virtual.now() < ends:
+                    began = virtual.now()
+                    consumer.poll(timeout=timeout)
+                    longest = max(longest, virtual.now() - began)
+                    virtual.sleep(0.05)
+                return longest
+
+            poll_until(2)
+            is_held = False
+            held = cluster.hold("Metadata", when=lambda _: is_held)
+            other.admin.create_partitions({"orders": 4})
+            is_held = True
+            assert poll_until(4) <= timeout + QUICK_S
+            assert len(consumer.assignment()) == 2
+            held.release()
+            is_held = False
+            poll_until(4)
+            assert len(consumer.assignment()) == 4
+            consumer.close()
+
+    scheduler.run(program)

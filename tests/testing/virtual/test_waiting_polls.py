@@ -127,6 +127,49 @@ def test_a_call_that_waits_for_its_group_is_a_sign_of_life(
     assert left_idle(caplog) == []
 
 
+def _refuse_lookups(cluster: FakeCluster) -> Callable[[], object]:
+    """Refuse all look-ups of coordinators, as in an election."""
+    return cluster.fail("FindCoordinator", "COORDINATOR_NOT_AVAILABLE", 100_000).end
+
+
+def _hold_metadata(cluster: FakeCluster) -> Callable[[], object]:
+    """Answer no request for metadata, which a KIP-848 member needs for the names of its topics."""
+    return cluster.hold("Metadata").release
+
+
+def _pause_broker(cluster: FakeCluster) -> Callable[[], object]:
+    """Have the only broker answer nothing."""
+    cluster.pause(1)
+    return lambda: cluster.resume(1)
+
+
+@pytest.mark.parametrize("fault", [_refuse_lookups, _hold_metadata, _pause_broker], ids=lambda fn: fn.__name__[1:])
+@pytest.mark.parametrize("protocol", ["consumer", "eager", "cooperative", "auto"])
+def test_wakeup_ends_a_call_that_waits_for_its_group(
+    run: Run, virtual: VirtualHandler, fault: Callable[[FakeCluster], Callable[[], object]], protocol: str
+) -> None:
+    """It was heard when the outage was over: of the classic protocol while the coordinator was looked up, of KIP-848's while
+    heartbeats came faster than the names of topics.
+    """
+
+    def program(cluster: FakeCluster, _: KafkaClient) -> None:
+        with KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=1_000) as client:
+            consumer = client.consumer(TOPIC, group=GROUP, **PROTOCOLS.get(protocol, {}))
+            over = fault(cluster)
+            polls = virtual.spawn(consumer.poll, timeout=None)
+            virtual.sleep(LONG_S)
+            assert polls.is_alive()
+            consumer.wakeup()
+            assert polls.join(SOON_S)
+            assert polls.error is None
+            over()
+            consumer.poll(timeout=SOON_S)
+            assert len(consumer.assignment()) == 2
+            consumer.close()
+
+    run(program)
+
+
 class SlowListener:
     """A listener whose first `on_assigned` takes long."""
 
