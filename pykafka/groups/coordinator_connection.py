@@ -306,7 +306,7 @@ class CoordinatorConnection:
                 broker.channel(SHARED).open(self.left_ms(deadline))
             if deadline is not None and now() + broker.throttled_for(SHARED) > deadline:
                 raise ResponseTimeoutError("the broker throttles this client for longer", broker=broker.address)
-            kept.append(broker.send(request, SHARED, version=version))
+            kept.append(broker.send(request, SHARED, version=version, until=deadline))
         pending = kept[0]
         while not pending.done:
             left = min(pending.deadline, math.inf if deadline is None else deadline) - now()

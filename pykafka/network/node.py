@@ -400,6 +400,7 @@ class Node:
         keep: bool = False,
         connection: RequestHandler | None = None,
         until: float | None = None,
+        reconnects: bool = True,
     ) -> InFlightRequest[R]:
         """Send a request and return at once; answers of one channel come in the order of its requests.
 
@@ -419,6 +420,7 @@ class Node:
         :param connection: that of the channel, if the caller has opened it just now
         :param until: when the caller gives up (on the handler's clock, s): it waits no longer for a connection, nor for the end
             of throttling. By default `latest` bounds the latter
+        :param reconnects: False: if `connection` has ended unused, do not connect again: the request returns `unsent`
         :raises ThrottledError: the broker throttles this client, and the caller is not patient
         :raises UnsupportedVersion: the broker lacks the API
         :raises SocketDisconnectedError: the broker cannot be reached
@@ -447,7 +449,7 @@ class Node:
             if requestlog.log.isEnabledFor(logging.DEBUG):
                 self._log(sent, channel)
             connection.send(sent, timeout_ms / 1000, has_response, latest, patient, until)
-            if not sent.unsent:
+            if not sent.unsent or not reconnects:
                 break
             connection = None  # it ended since it was used last, by an idle timeout at either end: that is no error
         if not patient and isinstance(sent.error, ThrottledError):

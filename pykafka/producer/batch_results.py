@@ -98,7 +98,7 @@ class BatchResults:
                 window = queue.window
                 if batch.record_errors is not None and isinstance(error, InvalidRecord):
                     # The topic takes no such record: so it has not taken it in a former try, of which nothing was heard.
-                    batch.in_flight.outcome_unknown = False
+                    batch.in_flight.outcome_unknown = batch.in_flight.doubted = False
                 judged = (
                     window.on_result(batch.in_flight, error, _room(queue, batch))
                     if batch.in_flight in window.batches

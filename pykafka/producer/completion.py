@@ -321,7 +321,7 @@ def unknown_outcome(batch: ProducerBatch, error: KafkaException, plain: bool = F
     :param plain: also of a batch without sequence numbers: `error` does not say so
     """
     in_flight = batch.in_flight
-    if in_flight is None or not (plain or in_flight.numbered) or not (in_flight.outcome_unknown or in_flight.on_wire):
+    if in_flight is None or not in_flight.may_be_written or not (plain or in_flight.numbered or in_flight.doubted):
         return None
     unknown = DeliveryUnknownError(
         f"given up, though the broker may have it: {error}", topic=batch.topic, partition=batch.partition_id

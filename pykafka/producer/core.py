@@ -37,10 +37,9 @@ class Transaction(Protocol):
     transactional_id: str
 
     @property
-    def adds_partitions(self) -> bool: ...  # whether `number` may ask the coordinator
-    @property
     def produce_ceiling(self) -> int: ...  # the highest version of Produce that its batches may go by
     def make_window(self) -> InFlightWindow: ...  # for a partition
+    def must_add(self, batches: Sequence[ProducerBatch]) -> bool: ...  # whether `number` asks the coordinator
     def number(
         self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]
     ) -> None: ...  # raises what keeps them from being sent

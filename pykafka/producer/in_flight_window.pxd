@@ -15,6 +15,7 @@ cdef class InFlightBatch:
     cdef public bint halved
     cdef public bint overtaken
     cdef public bint skipped
+    cdef public bint doubted
     cdef public bint reshaped
     cdef object __weakref__
 

@@ -17,7 +17,8 @@ acknowledged, and whenever something has to be sent again, one batch is under wa
 batch is `outcome_unknown` when it may have been written without a response that says so. A recreated topic has a new
 log, which knows nothing of the producer: what it takes proves nothing about batches that were refused because the topic was
 gone (`topic_missing`). What follows a batch that was given up
-gets new numbers in a new epoch, after all uncertain ones have been asked about by sending them under their old numbers.
+gets new numbers in a new epoch, after all uncertain ones have been asked about by sending them under their old numbers. Those
+that the broker refuses then are sent anew; a log that has forgotten the producer may have them (`doubted`).
 
 So an acknowledged batch does not prove that an uncertain one before it is written: that one is asked about (`overtaken`). If
 the broker refuses it then, either it is written and no longer remembered, or the later batch was taken without it, and its
@@ -103,6 +104,8 @@ class InFlightBatch:
         self.overtaken = False
         # The same, and the log has no room for it before the later one: it took that without regard to numbers.
         self.skipped = False
+        #: Taken for not written, which no answer has proven: it is sent anew, and of unknown outcome if it is given up.
+        self.doubted = False
         #: Refused for its form alone, and not written: it is sent again in another one.
         self.reshaped = False
 
@@ -110,6 +113,11 @@ class InFlightBatch:
     def numbered(self) -> bool:
         """Whether it has sequence numbers."""
         return self.sequence >= 0
+
+    @property
+    def may_be_written(self) -> bool:
+        """Whether the broker may have it, if it is given up now."""
+        return self.outcome_unknown or self.doubted or self.on_wire
 
     @property
     def superseded(self) -> bool:
@@ -215,12 +223,10 @@ class InFlightWindow:
             return self.batches[0]
         if not self._hole and not any(in_flight.broken or in_flight.bypassed for in_flight in self.batches):
             return self.batches[0]
-        for in_flight in self.batches:
-            if in_flight.superseded:
-                continue  # what is behind it may be written
-            if not in_flight.outcome_unknown:
-                break  # not written, hence nothing behind it either
-            if not in_flight.bypassed and in_flight.numbered:
+        for (
+            in_flight
+        ) in self.batches:  # one that is not written proves nothing of those behind it: its log may be another
+            if in_flight.outcome_unknown and not in_flight.bypassed and in_flight.numbered:
                 return in_flight
         self._renumber()
         return self.batches[0]
@@ -229,9 +235,9 @@ class InFlightWindow:
         """Give a batch its numbers, just before it is sent; one that has some keeps them."""
         if in_flight.sequence >= 0:
             return
-        in_flight.outcome_unknown = in_flight.topic_missing = (
-            False  # whatever was sent without numbers: this is not known by them
-        )
+        # whatever was sent without numbers: this is not known by them
+        in_flight.doubted = in_flight.doubted or in_flight.outcome_unknown
+        in_flight.outcome_unknown = in_flight.topic_missing = False
         in_flight.producer_id, in_flight.epoch, in_flight.sequence = self.producer_id, self.epoch, self._sequence
         self._sequence = (self._sequence + in_flight.count) & SEQUENCE_MAX
 
@@ -244,6 +250,7 @@ class InFlightWindow:
         """Begin a new epoch; what is still to be sent gets new numbers in it."""
         self._hole = False
         for in_flight in self.batches:
+            in_flight.doubted = in_flight.doubted or in_flight.outcome_unknown
             in_flight.producer_id = in_flight.epoch = in_flight.sequence = -1
             in_flight.outcome_unknown = in_flight.topic_missing = in_flight.bypassed = in_flight.broken = (
                 in_flight.halved
@@ -343,7 +350,7 @@ class InFlightWindow:
             # under a new id an uncertain one might be written twice
             return Verdict.FAILED if in_flight.outcome_unknown else Verdict.RETRY
         if isinstance(error, TopicRecreatedError):  # what may have been written went with the former topic
-            in_flight.outcome_unknown = in_flight.topic_missing = in_flight.bypassed = False
+            in_flight.outcome_unknown = in_flight.topic_missing = in_flight.bypassed = in_flight.doubted = False
             return Verdict.FAILED
         kind = kind_of(error)
         if kind is Kind.TOO_LARGE and in_flight.count > 1:
@@ -360,10 +367,11 @@ class InFlightWindow:
         for other in self.batches:
             if other is in_flight:
                 break
-            if not other.bypassed and not other.superseded:
+            if not other.bypassed and (other.outcome_unknown or not (in_flight.outcome_unknown or other.superseded)):
                 return Verdict.RETRY_IN_ORDER
         if forgotten:
             for other in self.batches:
+                other.doubted = other.doubted or other.outcome_unknown
                 other.outcome_unknown = other.topic_missing = other.bypassed = other.halved = False
         if in_flight.halved or (in_flight.outcome_unknown and in_flight.overtaken and not in_flight.skipped):
             in_flight.outcome_unknown = True
@@ -386,6 +394,7 @@ class InFlightWindow:
             for other in left:
                 self._finish(other)
                 self.batches.remove(other)
+        in_flight.outcome_unknown = in_flight.outcome_unknown or in_flight.doubted
         if in_flight.numbered:
             at = self.batches.index(in_flight)
             if at + 1 < len(self.batches):
@@ -414,7 +423,7 @@ class InFlightWindow:
                 in_flight.broken,
             )
             part.halved = in_flight.outcome_unknown or in_flight.halved
-            part.overtaken, part.skipped = in_flight.overtaken, in_flight.skipped
+            part.overtaken, part.skipped, part.doubted = in_flight.overtaken, in_flight.skipped, in_flight.doubted
             if in_flight.numbered:
                 sequence = (sequence + count) & SEQUENCE_MAX
             self.batches.insert(at + len(found), part)

@@ -28,6 +28,7 @@ cdef class LeaderRequests:
     cdef object __weakref__
 
     cdef _forget(self, connection=*)
+    cpdef bint _must_ask(self, list batches) except -1
     @cython.locals(window=InFlightWindow)
     cpdef bint must_wait(self, PartitionQueue queue) except -1
     @cython.locals(in_flight=InFlightBatch)
@@ -35,16 +36,18 @@ cdef class LeaderRequests:
     @cython.locals(batch=ProducerBatch, limit=double)
     cpdef bint may_outlast(self, list batches) except -1
     @cython.locals(batch=ProducerBatch)
-    cpdef send(self, list batches)
+    cpdef send(self, list batches, bint waits=*)
+    cdef _connected(self, bint waits)
+    cdef _put_back(self, list batches)
     @cython.locals(batch=ProducerBatch)
     cdef list _unfinished(self, list batches)
     @cython.locals(batch=ProducerBatch)
     cdef dict _ids(self, list batches)
     cdef _version(self, dict ids)
     @cython.locals(batch=ProducerBatch, in_flight=InFlightBatch, window=InFlightWindow)
-    cpdef _number(self, list batches)
+    cpdef _number(self, list batches, bint waits=*)
     cpdef bint _close(self, ProducerBatch batch, version) except -1
     @cython.locals(batch=ProducerBatch, newest=double, now=double)
-    cdef _transmit(self, list batches, dict ids, version, connection)
+    cdef _transmit(self, list batches, dict ids, version, connection, bint waits)
     @cython.locals(batch=ProducerBatch)
     cpdef read(self, request, timeout)

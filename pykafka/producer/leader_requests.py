@@ -79,6 +79,10 @@ class RequestOwner(BatchOwner, Protocol):
     def on_response(self, requests: LeaderRequests, request: Request) -> None: ...  # for `LeaderRequests.read`
 
 
+class _MustWait(Exception):
+    """Sending has to wait, which the worker that sends must not."""
+
+
 def take_next(
     queue: PartitionQueue, sender: object, take_open: Callable[[PartitionQueue], ProducerBatch | None] | None = None
 ) -> ProducerBatch | None:
@@ -155,11 +159,10 @@ class LeaderRequests:
         """Whether the next request must wait for a response."""
         return len(self.awaiting) >= MAX_IN_FLIGHT
 
-    @property
-    def must_ask(self) -> bool:
-        """Whether the next request may have to wait for a producer id, or for partitions in its transaction, first."""
+    def _must_ask(self, batches: list[ProducerBatch]) -> bool:
+        """Return whether batches may have to wait for a producer id, or for partitions in their transaction, first."""
         if self._core.transaction is not None:
-            return self._core.transaction.adds_partitions
+            return self._core.transaction.must_add(batches)
         ids = self._core.producer_ids
         return self.numbered and not ids.denied and ids.found is None
 
@@ -207,7 +210,7 @@ class LeaderRequests:
         That is so if a connection or another answer may come first, if one was tried before, or if the request has more time.
         """
         requests = self.channel.requests
-        if requests is None or not requests.alive or self.must_ask:
+        if requests is None or not requests.alive or self._must_ask(batches):
             return True
         limit = self._core.handler.now() + self._timeout_ms / 1000 - self._delivery_timeout_s
         for batch in batches:
@@ -217,8 +220,14 @@ class LeaderRequests:
             return False
         return True
 
-    def send(self, batches: list[ProducerBatch]) -> bool:
-        """Send batches, at most one per partition, in one request; return whether some of them stayed behind."""
+    def send(self, batches: list[ProducerBatch], waits: bool = True) -> bool:
+        """Send batches, at most one per partition, in one request; return whether some of them stayed behind.
+
+        :param waits: False: put them back if they have to wait for a connection, or for the answer to another request, first
+        """
+        if not waits and (not self._is_ready or self._must_ask(batches)):
+            self._put_back(batches)
+            return True
         count = len(batches)
         batches = self._unfinished(batches)
         if self._core.message_formats.reshapes or self._core.topic_ids.fails:
@@ -227,20 +236,20 @@ class LeaderRequests:
             return count > 0
         sendable = batches
         try:
-            connection = self.channel.open()
+            connection = self._connected(waits)
             if self._connection is None or self._connection() is not connection:
                 self._forget(connection)
             ids = self._ids(batches)
             version = self._version(ids)
             if self._idempotent:
-                sendable = batches = self._number(batches)
+                sendable = batches = self._number(batches, waits)
             closed = []
             for batch in batches:
                 if self._close(batch, version):
                     closed.append(batch)
             sendable = closed
             if connection.shared.requests.error is not None or connection is not self.channel.requests:
-                connection = self.channel.open()
+                connection = self._connected(waits)
                 self._forget(connection)
                 if self._version(ids) != version:
                     raise SocketDisconnectedError(
@@ -248,8 +257,10 @@ class LeaderRequests:
                     )
             sendable = self._unfinished(closed)  # the above may take its time
             if sendable:
-                self._transmit(sendable, ids, version, connection)
+                self._transmit(sendable, ids, version, connection, waits)
             return len(sendable) < count
+        except _MustWait:
+            self._put_back(sendable)
         except TransactionError as error:
             self.results.apply([(batch, error) for batch in sendable])
         except TopicRecreatedError as error:  # since the look above
@@ -263,6 +274,30 @@ class LeaderRequests:
         except KafkaException as error:
             self._unsent(sendable, error)
         return True
+
+    @property
+    def _is_ready(self) -> bool:
+        """Whether sending waits neither for a connection nor for what a broker is asked on a new one."""
+        requests = self.channel.requests
+        return (
+            requests is not None
+            and requests.alive
+            and self._connection is not None
+            and self._connection() is requests
+            and not self._core.message_formats.reshapes
+        )
+
+    def _connected(self, waits: bool) -> RequestHandler:
+        """Return the connection; parameters: see `send`."""
+        if not waits and not self._is_ready:
+            raise _MustWait
+        return self.channel.open()
+
+    def _put_back(self, batches: list[ProducerBatch]) -> None:
+        """Put batches back, which go again at once."""
+        with self._lock:
+            for batch in batches:
+                self._owner.queue_of(batch).window.unsent(batch.in_flight)
 
     def _unfinished(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """Return the batches that are still to be sent: `stop()`, or the end of their time, may have failed the others.
@@ -343,7 +378,12 @@ class LeaderRequests:
         return self.broker.versions.choose(wire.ProduceRequest, ceiling)
 
     def _transmit(
-        self, batches: list[ProducerBatch], ids: Mapping[str, UUID], version: int, connection: RequestHandler
+        self,
+        batches: list[ProducerBatch],
+        ids: Mapping[str, UUID],
+        version: int,
+        connection: RequestHandler,
+        waits: bool,
     ) -> None:
         """Send a request, and register its response."""
         options, transaction = self._core.options, self._core.transaction
@@ -356,7 +396,7 @@ class LeaderRequests:
         timeout_ms = self._timeout_ms
         try:
             self.awaiting[request] = None
-            request.pending = self.broker.send(
+            pending = self.broker.send(
                 request.message(options.required_acks, options.ack_timeout_ms),
                 "produce",
                 timeout_ms=timeout_ms,
@@ -365,7 +405,11 @@ class LeaderRequests:
                 latest=max(now + timeout_ms / 1000, too_old_at),
                 patient=False,
                 connection=connection,
+                reconnects=waits,
             )
+            if not waits and pending.unsent:
+                raise _MustWait
+            request.pending = pending
             if self._core.listener is not None and request.pending.sent_at:  # else nothing was written
                 self._core.listener.on_send(batches, request.pending.sent_at)
             self._owner.sent(self, request)
@@ -377,7 +421,7 @@ class LeaderRequests:
                 self.awaiting.pop(request, None)
             raise
 
-    def _number(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
+    def _number(self, batches: list[ProducerBatch], waits: bool = True) -> list[ProducerBatch]:
         """Give batches their sequence numbers, if leader and cluster support them; return those that may go.
 
         Where they have none, batches go without; but not behind others of their partition that have had some.
@@ -399,6 +443,8 @@ class LeaderRequests:
                 continue
             given: tuple[int, int] | None = None
             if self.numbered and window.producer_id < 0 and in_flight.sequence < 0:
+                if not waits and producer_ids.must_ask(window.spent_id):
+                    raise _MustWait
                 given = producer_ids.get(window.spent_id, self.broker)
                 self.numbered = given is not None
             if not self.numbered:
@@ -441,9 +487,7 @@ class LeaderRequests:
 
     def _held_back(self, batches: list[ProducerBatch], held: list[ProducerBatch]) -> list[ProducerBatch]:
         """Put batches back that must not overtake those that were refused for their numbers; return the others."""
-        with self._lock:
-            for batch in held:
-                self._owner.queue_of(batch).window.unsent(batch.in_flight)
+        self._put_back(held)
         return [batch for batch in batches if batch not in held]
 
     def _close(self, batch: ProducerBatch, version: int) -> bool:

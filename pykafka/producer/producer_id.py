@@ -47,6 +47,10 @@ class ProducerIds:
         """The producer id and its epoch; None before the first batch needs them."""
         return self._found
 
+    def must_ask(self, spent_id: int) -> bool:
+        """Return whether `get` waits for the answer of a broker, as another worker may do now."""
+        return not self.denied and (self._found is None or self._found[0] == spent_id or self._lock.locked())
+
     def known_to(self, broker: Node) -> bool:
         """Return whether batches for this broker are to have numbers.
 

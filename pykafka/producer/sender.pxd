@@ -39,6 +39,7 @@ cdef class Sender:
     cdef double _check_age_at
     cdef int _look_ups_failed
     cdef public object _stepping
+    cdef bint _waits
     cdef object _starting
     cdef object _idle_since
     cdef list _kept
@@ -50,7 +51,7 @@ cdef class Sender:
     cpdef deliver(self, done)
     cpdef send_now(self)
     cpdef _step(self)
-    cdef _send_ready(self)
+    cdef _send_ready(self, bint waits)
     @cython.locals(
         queue=PartitionQueue, window=InFlightWindow, batch=ProducerBatch, throttled_until=double, is_waiting=bint, hurried=bint
     )

@@ -152,6 +152,8 @@ class Sender:
         self._check_age_at = 0.0
         self._look_ups_failed = 0
         self._stepping = self._handler.Lock()
+        # Whether the present step may wait: it is the sender's own.
+        self._waits = True
         self._starting = self._handler.Lock()
         # Since when nothing is queued, as its worker has seen (s); None while something is.
         self._idle_since: float | None = None
@@ -279,10 +281,11 @@ class Sender:
     def deliver(self, done: Callable[[], bool]) -> None:
         """Send ready batches, and read responses until `done()`, in the caller's worker unless another worker reads.
 
-        The sender's own worker does what may wait for longer than the caller: it connects, and asks for a producer id.
+        The sender's own worker does what may wait for longer than the caller: it connects, asks for a producer id, and writes
+        more than the buffers of a connection take.
         """
         requests = self._requests.channel.requests
-        if requests is None or not self._may_send or self._requests.must_ask:
+        if requests is None or not self._may_send:
             self.wake.set()
             return
         if not requests.help_read():
@@ -328,12 +331,12 @@ class Sender:
         )
 
     def send_now(self) -> None:
-        """Send ready batches in the caller's worker, or wake the sender if it is sending."""
+        """Send ready batches in the caller's worker if that needs no wait; else wake the sender."""
         # Not `acquire(blocking=False)`: Ctrl-C could come before the `try` behind it, and the sender would wait for ever. Who
         # is second here waits for a step, as it would for what the sender does instead.
-        if not self._stepping.locked():
+        if self.broker_queue.bytes <= INLINE_BYTES_MAX and not self._stepping.locked():
             with self._stepping:
-                again = self._send_ready()
+                again = self._send_ready(False)
             self.wakeups.helped += 1
             if again is None and not self._routing.stale and not self._routing.moved:
                 return
@@ -344,7 +347,7 @@ class Sender:
         if self._routing.moved:
             self._routing.catch_up()
         with self._stepping:
-            deadline = self._send_ready()
+            deadline = self._send_ready(True)
         now, routing = self._handler.now(), self._routing
         if now >= self._check_age_at:
             self._check_age_at = now + CHECK_AGE_S
@@ -381,8 +384,12 @@ class Sender:
         self._look_up_at = self._handler.now() + pause
         return 0.0 if found else pause
 
-    def _send_ready(self) -> float | None:
-        """Send ready batches; return when more will be ready, if nothing changes."""
+    def _send_ready(self, waits: bool) -> float | None:
+        """Send ready batches; return when more will be ready, if nothing changes.
+
+        :param waits: whether this worker may wait for a connection, or for the answers that sending takes
+        """
+        self._waits = waits
         try:
             ready, deadline = self._take_ready(self._handler.now())
             if len(ready) > 1:
@@ -477,7 +484,7 @@ class Sender:
         """Send one request, with at most one batch a partition."""
         if self._requests.may_outlast(batches):
             self._routing.deadlines.start()
-        if self._requests.send(batches):
+        if self._requests.send(batches, self._waits):
             self.wake.set()  # what is behind those may go, or in their place; and when to look again was worked out before
 
     # -- what becomes of batches (in the connection's reader worker: nothing here may block) ---------------------------

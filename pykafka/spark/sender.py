@@ -163,7 +163,7 @@ class BatchSender:
                 self.handler.sleep(POLL_INTERVAL_S / 2)
         batches_in_flight = [in_flight for queue in self._queues.values() for in_flight in queue.window.batches]
         unknown = self._outcome_unknown + sum(
-            in_flight.count for in_flight in batches_in_flight if in_flight.on_wire or in_flight.outcome_unknown
+            in_flight.count for in_flight in batches_in_flight if in_flight.may_be_written
         )
         waiting = self._lost + self._backlog.messages - (unknown - self._outcome_unknown)
         written = ", ".join(f"{rows} to {topic}" for topic, rows in sorted(self.acknowledged.items())) or "0"

@@ -138,14 +138,14 @@ class TaskTransaction:
         """The highest version of Produce that the batches may be sent by."""
         return PRODUCE_IMPLICIT if self._status.implicit else PRODUCE_EXPLICIT
 
-    @property
-    def adds_partitions(self) -> bool:
-        """Whether partitions are added before their batches: brokers do it themselves in version 2 (KIP-890)."""
-        return not self._status.implicit
-
     def make_window(self) -> TransactionalWindow:
         """Return the in-flight window of a partition."""
         return TransactionalWindow()
+
+    def must_add(self, batches: Sequence[ProducerBatch]) -> bool:
+        """Return whether partitions of some batches have to be added first; brokers do that in version 2 (KIP-890)."""
+        keys = {TopicPartition(batch.topic, batch.partition_id) for batch in batches}
+        return not (self._status.implicit or keys <= self._added)
 
     def number(self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]) -> None:
         """Give batches their numbers, and their partitions a place in the transaction.

@@ -542,14 +542,14 @@ class Transactions:
 
     # -- for the senders -------------------------------------------------------------------------------------------
 
-    @property
-    def adds_partitions(self) -> bool:
-        """Whether partitions are added before their batches: brokers do it themselves in version 2 (KIP-890)."""
-        return not self.status.implicit
-
     def make_window(self) -> TransactionalWindow:
         """Return the in-flight window of a partition."""
         return TransactionalWindow()
+
+    def must_add(self, batches: Sequence[ProducerBatch]) -> bool:
+        """Return whether partitions of some batches have to be added first; brokers do that in version 2 (KIP-890)."""
+        keys = {TopicPartition(batch.topic, batch.partition_id) for batch in batches}
+        return not (self.status.implicit or keys <= self.status.partitions)
 
     def number(self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]) -> None:
         """Number batches, after adding their partitions to the transaction.

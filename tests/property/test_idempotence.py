@@ -254,5 +254,6 @@ def test_a_log_that_forgets_makes_no_false_acknowledgement(remembered: int, othe
         client.finish()
         assert not client.window.batches, seed
         assert not client.false, f"acknowledged, and not in the log: seed {seed}"
+        assert not set(client.partition.log) & set(client.failed), f"in the log, and said to have failed: seed {seed}"
         accounted_for = client.acknowledged + client.unknown + client.failed
         assert sorted(accounted_for) == list(range(client.made)), seed

@@ -109,9 +109,9 @@ def senders(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     here.is_test = True
 
     class Noting(LeaderRequests):
-        def send(self, batches: list[Any]) -> bool:
+        def send(self, batches: list[Any], waits: bool = True) -> bool:
             found.append(getattr(here, "is_test", False))
-            return super().send(batches)
+            return super().send(batches, waits)
 
     monkeypatch.setattr("pykafka.producer.sender.LeaderRequests", Noting)
     return found

@@ -20,6 +20,8 @@ from pykafka.exceptions import (
 )
 from pykafka.groups.listener import RebalanceListener
 from pykafka.handlers import Handler
+from pykafka.network.node import Node
+from pykafka.network.requests import CHECK_AFTER_S
 from pykafka.protocol import wire
 from pykafka.protocol.consumer_protocol import ConsumerProtocolSubscription
 from pykafka.testing import FakeCluster
@@ -35,6 +37,22 @@ ADMIN_APIS = (
     "DescribeGroups",
     "ListGroups",
     "IncrementalAlterConfigs",
+)
+APIS = (
+    "JoinGroup",
+    "FindCoordinator",
+    "OffsetCommit",
+    "OffsetFetch",
+    "ListOffsets",
+    "Metadata",
+    "Produce",
+    "InitProducerId",
+    "AddPartitionsToTxn",
+    "EndTxn",
+    "ShareAcknowledge",
+    "ShareGroupHeartbeat",
+    "ConsumerGroupHeartbeat",
+    "LeaveGroup",
 )
 PARTITIONS = [TopicPartition("orders", number) for number in range(4)]
 
@@ -69,7 +87,7 @@ def _slow_answers(cluster: FakeCluster, network: Network) -> None:
 
 
 def _throttle(cluster: FakeCluster, network: Network) -> None:
-    for api in ("JoinGroup", "FindCoordinator", "OffsetCommit", "Metadata", *ADMIN_APIS):
+    for api in (*APIS, *ADMIN_APIS):
         cluster.throttle(api, 20_000)
 
 
@@ -89,11 +107,43 @@ def _subscribed(client: KafkaClient, **options: Any) -> Any:
     return consumer
 
 
-def _producer(client: KafkaClient) -> Any:
-    producer = client.producer(retry_backoff_ms=50)
-    producer.produce("orders", b"0", partition=0)
+def _unread(client: KafkaClient) -> Any:
+    consumer = client.consumer(group="readers")
+    consumer.assign(PARTITIONS)
+    return consumer
+
+
+def _joined(client: KafkaClient) -> Any:
+    consumer = _subscribed(client)
+    while len(consumer.assignment()) < len(PARTITIONS):
+        consumer.poll(3, 1.0)
+    return consumer
+
+
+def _producer(client: KafkaClient, **options: Any) -> Any:
+    producer = client.producer(retry_backoff_ms=50, **options)
+    for partition in range(len(PARTITIONS)):
+        producer.produce("orders", b"0", partition=partition)
     producer.flush()
     return producer
+
+
+def _transaction(client: KafkaClient) -> Any:
+    producer = client.producer(transactional_id="t")
+    producer.begin_transaction()
+    producer.produce("orders", b"x", partition=1)
+    producer.flush()
+    return producer
+
+
+def _flushed(producer: Any) -> None:
+    producer.produce("orders", b"x", partition=1)
+    producer.flush(timeout=TIMEOUT_S)
+
+
+def _closed(producer: Any) -> None:
+    producer.produce("orders", b"x", partition=1)
+    producer.close(timeout=TIMEOUT_S)
 
 
 def _share(client: KafkaClient) -> Any:
@@ -110,6 +160,12 @@ def _admin(client: KafkaClient) -> Any:
 
 CALLS: dict[str, tuple[Callable[[KafkaClient], Any], Callable[[Any], object]]] = {
     "commit": (_assigned, lambda consumer: consumer.commit(timeout=TIMEOUT_S)),
+    "position": (_unread, lambda consumer: consumer.position(PARTITIONS[1], timeout=TIMEOUT_S)),
+    "lag": (_assigned, lambda consumer: consumer.lag(timeout=TIMEOUT_S)),
+    "explain_start": (_assigned, lambda consumer: consumer.explain_start(timeout=TIMEOUT_S)),
+    "assign": (_assigned, lambda consumer: consumer.assign([TopicPartition("other", 0)], timeout=TIMEOUT_S)),
+    "close of a consumer": (_joined, lambda consumer: consumer.close(timeout=TIMEOUT_S)),
+    "unsubscribe": (_joined, lambda consumer: consumer.unsubscribe(timeout=TIMEOUT_S)),
     "committed": (_assigned, lambda consumer: consumer.committed(*PARTITIONS, timeout=TIMEOUT_S)),
     "first poll, classic": (
         lambda client: _subscribed(client, protocol="classic"),
@@ -130,10 +186,47 @@ CALLS: dict[str, tuple[Callable[[KafkaClient], Any], Callable[[Any], object]]] =
             {ConfigResource.topic("orders"): {"retention.ms": "1000"}}, timeout_ms=TIMEOUT_MS
         ),
     ),
+    "commit of a share consumer": (_share, lambda consumer: consumer.commit(timeout=TIMEOUT_S)),
     "close of a share consumer": (_share, lambda consumer: consumer.close(timeout=TIMEOUT_S)),
     "poll of a share consumer": (_share, lambda consumer: consumer.poll(timeout=TIMEOUT_S)),
+    "partitions_for": (_producer, lambda producer: producer.partitions_for("other", timeout=TIMEOUT_S)),
+    "produce": (
+        lambda client: _producer(client, max_block_ms=TIMEOUT_MS),
+        lambda producer: producer.produce("other", b"x"),
+    ),
+    "flush": (_producer, _flushed),
+    "close of a producer": (_producer, _closed),
+    "init_transactions": (
+        lambda client: client.producer(transactional_id="t"),
+        lambda producer: producer.init_transactions(timeout=TIMEOUT_S),
+    ),
+    "commit_transaction": (_transaction, lambda producer: producer.commit_transaction(timeout=TIMEOUT_S)),
+    "abort_transaction": (_transaction, lambda producer: producer.abort_transaction(timeout=TIMEOUT_S)),
     "Delivery.get": (_producer, lambda producer: producer.produce("orders", b"x", partition=1).get(TIMEOUT_S)),
 }
+
+
+#: What leaving the group may take besides (s).
+LEAVE_S = {"close of a consumer": 5.0, "unsubscribe": 5.0}
+
+
+def _time_of(name: str, fault: Fault, network: Network, virtual: VirtualHandler) -> float:
+    """Return how long a call takes that begins with a fault (s)."""
+    made, call = CALLS[name]
+    with FakeCluster(3, {"orders": 4, "other": 1}, handler=virtual) as cluster:
+        client = KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=int(SOCKET_S * 1000))
+        subject = made(client)
+        fault(cluster, network)
+        began = virtual.now()
+        with suppress(KafkaException):
+            call(subject)
+        took = virtual.now() - began
+        network.faults = NetworkFaults()
+        network.heal()
+        cluster.heal()
+        with suppress(KafkaException):
+            client.close()
+        return took
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
@@ -142,29 +235,30 @@ def test_a_call_ends_in_time(
     scheduler: Scheduler, network: Network, virtual: VirtualHandler, name: str, fault: Fault
 ) -> None:
     """Connects, versions, coordinators and answers had a whole time each, and throttling counted against none."""
-    make, call = CALLS[name]
+    assert scheduler.run(_time_of, name, fault, network, virtual) < TIMEOUT_S + LEAVE_S.get(name, 0.0) + QUICK_S
 
-    def program() -> float:
-        with FakeCluster(3, {"orders": 4}, handler=virtual) as cluster:
-            client = KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=int(SOCKET_S * 1000))
-            subject = make(client)
-            fault(cluster, network)
-            began = virtual.now()
-            try:
-                call(subject)
-            except KafkaException:
-                pass
-            took = virtual.now() - began
-            network.faults = NetworkFaults()
-            network.heal()
-            cluster.heal()
-            try:
-                client.close()
-            except KafkaException:
-                pass
-            return took
 
-    assert scheduler.run(program) < TIMEOUT_S + QUICK_S
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_ends_in_time_if_its_connection_ends_as_it_sends(
+    scheduler: Scheduler, network: Network, virtual: VirtualHandler, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that cannot be sent on the connection that it has found goes by another, for which its caller waits."""
+    send = Node.send
+
+    def arm(cluster: FakeCluster, network: Network) -> None:
+        caller = scheduler.current
+        virtual.sleep(2 * CHECK_AFTER_S)
+
+        def cut(node: Node, *args: Any, **options: Any) -> Any:
+            if scheduler.current is caller:
+                monkeypatch.setattr(Node, "send", send)
+                _cut_and_pause(cluster, network)
+                virtual.sleep(0.001)
+            return send(node, *args, **options)
+
+        monkeypatch.setattr(Node, "send", cut)
+
+    assert scheduler.run(_time_of, name, arm, network, virtual) < TIMEOUT_S + LEAVE_S.get(name, 0.0) + QUICK_S
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

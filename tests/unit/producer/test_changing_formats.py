@@ -77,9 +77,9 @@ def test_what_is_produced_is_stored_once_and_in_order(
         if slow:  # answers come in while batches get their numbers
 
             class Late(LeaderRequests):
-                def _number(self, batches: list[Any]) -> Any:
+                def _number(self, batches: list[Any], waits: bool = True) -> Any:
                     handler.sleep(chance.random() * 0.004)
-                    return super()._number(batches)
+                    return super()._number(batches, waits)
 
             monkeypatch.setattr("pykafka.producer.sender.LeaderRequests", Late)
         with client.producer(linger_ms=0, batch_size=200) as producer:
