@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pykafka.testing.checks.errors import what_of
-<<<<<<< HEAD
 from pykafka.testing.history import Commit, Fault, Operation, Outcome, Revoked
-=======
-from pykafka.testing.history import Commit, Fault, Operation, Outcome
 from pykafka.testing.simulation.consumers import POLL_INTERVAL_MS
->>>>>>> seedsc
 from pykafka.testing.simulation.ordinary import OWN
 
 
@@ -73,7 +69,6 @@ def _is_own(operation: Operation, what: str) -> bool:
     return any(one.concerns(operation.error, what, operation.process) for one in OWN)
 
 
-<<<<<<< HEAD
 def _is_overtaken(operation: Operation, before: Operation, gave_up: int) -> bool:
     """Return whether a rebalance may have overtaken a commit for which its program does not wait.
 
@@ -84,7 +79,8 @@ def _is_overtaken(operation: Operation, before: Operation, gave_up: int) -> bool
     if not isinstance(operation.action, Commit) or operation.error != "ShareLostError":
         return False
     return before.deadline_ms is None or before.number < gave_up
-=======
+
+
 class _Handlers:
     """The members of the group that handles records in transactions, which come and go at any time.
 
@@ -118,4 +114,3 @@ class _Handlers:
             return False
         since_ms = self._begun_ms[process] - POLL_INTERVAL_MS
         return any(moved_ms >= since_ms for other, moved_ms in self._moved_ms.items() if other != process)
->>>>>>> seedsc
