@@ -138,7 +138,7 @@ def _hold_metadata(cluster: FakeCluster) -> Callable[[], object]:
 
 
 def _pause_broker(cluster: FakeCluster) -> Callable[[], object]:
-    """Have the only broker answer nothing."""
+    """Pause the only broker, which answers nothing."""
     cluster.pause(1)
     return lambda: cluster.resume(1)
 
