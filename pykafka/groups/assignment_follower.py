@@ -296,12 +296,18 @@ class AssignmentFollower:
             self._commit_then(stop, keys)
 
     def _commit_then(self, stop: Stop, keys: Collection[TopicPartition]) -> None:
+        membership = self.membership or self._leaving
         try:
+            if membership is not None:  # the hook's time is the application's, but not that of commits
+                membership.set_waiting(True)
             self._await_commits()
             self._commit_positions(keys)
         except KafkaException:
             stop(keys)
             raise
+        finally:
+            if membership is not None:
+                membership.set_waiting(False)
         stop(keys)
 
     def _commit_positions(self, keys: Collection[TopicPartition]) -> None:

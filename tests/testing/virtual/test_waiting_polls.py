@@ -138,7 +138,7 @@ def _hold_metadata(cluster: FakeCluster) -> Callable[[], object]:
 
 
 def _pause_broker(cluster: FakeCluster) -> Callable[[], object]:
-    """Have the only broker answer nothing."""
+    """Pause the only broker, which answers nothing."""
     cluster.pause(1)
     return lambda: cluster.resume(1)
 
@@ -294,3 +294,39 @@ def test_a_slow_subscription_of_a_coordinator_is_idle(
     assert len(left_idle(caplog)) == 1
     first, second = generations
     assert first < second
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "eager", "cooperative"])
+@pytest.mark.parametrize("auto_commit", [True, False])
+def test_a_commit_before_a_rebalance_is_a_wait(
+    run: Run, virtual: VirtualHandler, caplog: pytest.LogCaptureFixture, protocol: str, auto_commit: bool
+) -> None:
+    """The member left in the midst of the commit, which was then refused."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with client.producer() as producer:
+            for partition in range(2):
+                producer.produce(TOPIC, b"one", partition=partition).get()
+        options = {"group": GROUP, "auto_offset_reset": "earliest", "auto_commit": auto_commit, **PROTOCOLS[protocol]}
+        first = client.consumer(TOPIC, max_poll_interval_ms=MAX_POLL_MS, auto_commit_interval_ms=60_000, **options)
+        for _ in range(2):
+            first.one(timeout=CALL_S)
+        first.poll(timeout=0)
+        with KafkaClient(cluster.hosts, handler=virtual) as other, cluster.hold("OffsetCommit") as held:
+            if not auto_commit:
+                first.commit_async()
+            second = other.consumer(TOPIC, **options)
+            joins = virtual.spawn(second.poll, timeout=CALL_S)
+            polls = virtual.spawn(first.poll, timeout=2 * LONG_S)
+            virtual.sleep(LONG_S)
+            held.release()
+            assert polls.join(CALL_S)
+            # a coordinator that assigns puts out who takes longer to revoke than `max_poll_interval_ms`
+            assert first.assignment() or protocol == "consumer"
+            second.wakeup()
+            joins.join(CALL_S)
+            second.close()
+        first.close()
+
+    run(program)
+    assert left_idle(caplog) == []
