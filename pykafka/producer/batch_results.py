@@ -78,9 +78,8 @@ class BatchResults:
         with self._lock:
             queue = self._owner.queue_of(batch)
             oldest = queue.window.acknowledge(in_flight)
-            if oldest and batch.base_offset >= 0:
-                behind = batch.base_offset + batch.count
-                queue.next_offset = max(queue.next_offset, behind)
+            if oldest:
+                _note_end(queue, batch)
         if not oldest:
             self.apply([(batch, None)])
             return
@@ -104,8 +103,8 @@ class BatchResults:
                     if batch.in_flight in window.batches
                     else []
                 )
-                if judged and judged[len(judged) - 1][1] is Verdict.DELIVERED:
-                    _locate(queue, [in_flight.batch for in_flight, _ in judged])
+                if judged and judged[0][1] is Verdict.DELIVERED:
+                    _note_end(queue, batch)
                 for in_flight, verdict in judged:
                     if verdict is Verdict.RETRY:  # not before that is followed
                         self._retry_policy.back_off(in_flight.batch)
@@ -221,21 +220,10 @@ def _room(queue: PartitionQueue, batch: ProducerBatch) -> int | None:
     return batch.base_offset - queue.next_offset if batch.base_offset >= 0 and queue.next_offset >= 0 else None
 
 
-def _locate(queue: PartitionQueue, batches: list[ProducerBatch]) -> None:
-    """Compute the offsets of batches whose responses were lost, from those around them.
-
-    :param batches: the last one was acknowledged, and proves that those before it are written
-    """
-    before = len(batches) - 1
-    proven, last = batches[:before], batches[before]
-    if last.base_offset < 0:
-        return
-    # Where there is just room for them behind what was acknowledged before, no messages of others are between.
-    if proven and queue.next_offset >= 0 and queue.next_offset + sum(one.count for one in proven) == last.base_offset:
-        for one in proven:
-            one.base_offset = queue.next_offset
-            queue.next_offset += one.count
-    queue.next_offset = max(queue.next_offset, last.base_offset + last.count)
+def _note_end(queue: PartitionQueue, batch: ProducerBatch) -> None:
+    """Note the offset behind a batch that was acknowledged."""
+    if batch.base_offset >= 0:
+        queue.next_offset = max(queue.next_offset, batch.base_offset + batch.count)
 
 
 def _let_go(in_flight: InFlightBatch) -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pykafka.exceptions import DeliveryUnknownError, MessagesNotDelivered
+from pykafka.exceptions import DeliveryUnknownError, MessagesNotDelivered, TransactionAbortedError
 from pykafka.producer.buffer_pool import Bounds
 from pykafka.producer.delivery_callbacks import Callback, DeliveryCallbacks
 
@@ -318,10 +318,14 @@ def _leaves(batch: Any) -> list[Any]:
 def unknown_outcome(batch: ProducerBatch, error: KafkaException, plain: bool = False) -> DeliveryUnknownError | None:
     """Return the error of a batch that the broker may have, in spite of `error`; else None.
 
+    What an abort takes back does not count, whether the broker has it or not.
+
     :param plain: also of a batch without sequence numbers: `error` does not say so
     """
     in_flight = batch.in_flight
-    if in_flight is None or not in_flight.may_be_written or not (plain or in_flight.numbered or in_flight.doubted):
+    if in_flight is None or not in_flight.may_be_written or isinstance(error, TransactionAbortedError):
+        return None
+    if not (plain or in_flight.numbered or in_flight.doubted):
         return None
     unknown = DeliveryUnknownError(
         f"given up, though the broker may have it: {error}", topic=batch.topic, partition=batch.partition_id

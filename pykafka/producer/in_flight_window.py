@@ -22,9 +22,8 @@ that the broker refuses then are sent anew; a log that has forgotten the produce
 
 So an acknowledged batch does not prove that an uncertain one before it is written: that one is asked about (`overtaken`). If
 the broker refuses it then, either it is written and no longer remembered, or the later batch was taken without it, and its
-outcome stays unknown. Only if the log has no room for it (`skipped`) is it certainly not written, and sent anew. If the broker
-has refused it before (`bypassed`), as one that was restarted does, and the log has just as many records between the batches
-that were acknowledged, these count as the uncertain ones.
+outcome stays unknown. If the log has no room for it (`skipped`), it is sent anew. Just as many records as are uncertain prove
+nothing: they may be of others, in a log that has forgotten the producer.
 """
 
 from __future__ import annotations
@@ -308,16 +307,15 @@ class InFlightWindow:
         return [(other, verdict) for other in left]
 
     def _delivered(self, in_flight: InFlightBatch, room: int | None) -> list[tuple[InFlightBatch, Verdict]]:
-        found = self._before(in_flight, room) if self.batches[0] is not in_flight else []
+        if self.batches[0] is not in_flight:
+            self._overtake(in_flight, room)
         self.batches.remove(in_flight)
         if in_flight.numbered and (in_flight.producer_id, in_flight.epoch) == (self.producer_id, self.epoch):
             self._acknowledged = True
-        found.append((in_flight, Verdict.DELIVERED))
-        return found
+        return [(in_flight, Verdict.DELIVERED)]
 
-    def _before(self, in_flight: InFlightBatch, room: int | None) -> list[tuple[InFlightBatch, Verdict]]:
-        """Judge those before a batch that was acknowledged: return what is written, and note what has to be asked about."""
-        uncertain: list[InFlightBatch] = []
+    def _overtake(self, in_flight: InFlightBatch, room: int | None) -> None:
+        """Note what has to be asked about before a batch that was acknowledged: that does not prove it."""
         for other in self.batches:
             if other is in_flight:
                 break
@@ -326,17 +324,9 @@ class InFlightWindow:
             if other.topic_missing:  # this log is new: that goes behind, under other numbers
                 other.outcome_unknown, other.broken = False, True
             elif other.outcome_unknown and (other.producer_id, other.epoch) == (in_flight.producer_id, in_flight.epoch):
-                uncertain.append(other)
-        if room == sum(other.count for other in uncertain) and all(other.bypassed for other in uncertain):
-            for other in uncertain:
-                self._finish(other)  # it may be on its way again
-                self.batches.remove(other)
-            return [(other, Verdict.DELIVERED) for other in uncertain]
-        for other in uncertain:
-            other.overtaken = True
-            other.skipped = room is not None and other.count > room
-            other.bypassed &= other.skipped
-        return []
+                other.overtaken = True
+                other.skipped = room is not None and other.count > room
+                other.bypassed &= other.skipped
 
     def _judge(self, in_flight: InFlightBatch, error: KafkaException) -> Verdict:
         if in_flight.reshaped:

@@ -201,9 +201,7 @@ class Producing:
             self.delivered(value)
         # One that its transaction has taken back may be in the log, as an aborted one.
         elif isinstance(error, (DeliveryUnknownError, TransactionAbortedError)) or not self.is_idempotent:
-            # Its broker refused it before, as when the leader has moved: the abort is the cause of its failure all the same.
-            by_abort = isinstance(error.__cause__, TransactionAbortedError)
-            history.unknown(begun, type(error.__cause__ if by_abort else error).__name__)
+            history.unknown(begun, type(error).__name__)
         else:
             history.fail(begun, type(error).__name__)
 

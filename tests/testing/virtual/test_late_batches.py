@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.exceptions import KafkaException
+from pykafka.exceptions import KafkaException, TransactionAbortedError
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Scheduler, VirtualHandler
 
@@ -81,3 +81,37 @@ def test_close_ends_the_transaction_of_an_abort_that_was_cut_off(scheduler: Sche
             return asked
 
     assert "EndTxnRequest" in scheduler.run(program)
+
+
+def test_a_refused_message_that_an_abort_takes_back_says_so(scheduler: Scheduler, virtual: VirtualHandler) -> None:
+    """The abort came while a sender took the message to send it again: its outcome was said to be unknown."""
+
+    def program() -> Any:
+        with (
+            FakeCluster(1, {"orders": 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=SOCKET_MS) as client,
+        ):
+            producer: Any = client.producer(transactional_id=ID, retry_backoff_ms=50)
+            producer.begin_transaction()
+            producer.produce("orders", b"fine").get(5)
+            transactions = producer._engine.transactions
+            number, aborts = transactions.number, []
+
+            def late(batches: Any, queue_of: Any) -> None:
+                if batches[0].in_flight.outcome_unknown:
+                    aborts.append(virtual.spawn(producer.abort_transaction))
+                    while transactions.status.may_send:
+                        virtual.sleep(0.01)
+                number(batches, queue_of)
+
+            transactions.number = late
+            cluster.fail("Produce", "NOT_LEADER_OR_FOLLOWER", 1)
+            delivery = producer.produce("orders", b"refused")
+            with suppress(KafkaException):
+                delivery.get(5)
+            (abort,) = aborts
+            assert abort.join(5)
+            producer.close()
+            return delivery.error
+
+    assert isinstance(scheduler.run(program), TransactionAbortedError)

@@ -170,38 +170,20 @@ def test_one_that_the_broker_has_already_is_delivered(owner: Owner) -> None:
     assert (owner.heard, owner.listener.mock_calls) == ([("delivered", "b")], [])
 
 
-@pytest.mark.parametrize("in_short", [True, False])
-@pytest.mark.parametrize(("next_offset", "offset"), [(100, 120), (0, 20)])
-def test_one_behind_those_that_a_broker_has_forgotten_proves_them_if_there_is_just_room(
-    owner: Owner, in_short: bool, next_offset: int, offset: int
-) -> None:
-    owner.queue.next_offset = next_offset
-    lost, also, last = owner.batch("a"), owner.batch("b"), owner.batch("c", offset, count=5)
-    owner.results.apply([(lost, SocketDisconnectedError()), (also, SocketDisconnectedError())])
-    for batch in (lost, also):
-        batch.in_flight.bypassed = True
-    owner.heard.clear()
-    if in_short:
-        owner.results.acknowledged(last)
-    else:
-        owner.results.apply([(last, None)])
-    assert owner.heard == [("delivered", "a"), ("delivered", "b"), ("delivered", "c")]
-    assert (lost.base_offset, also.base_offset) == (next_offset, next_offset + 10)
-    assert owner.queue.next_offset == offset + 5
-
-
+@pytest.mark.parametrize("refused", [True, False])
 @pytest.mark.parametrize("in_short", [True, False])
 @pytest.mark.parametrize(
     ("next_offset", "offset"),
-    [(100, 119), (100, 100), (0, 19), (0, 0), (100, 120), (100, 121), (-1, 120), (100, -1)],
+    [(100, 119), (100, 100), (0, 20), (0, 0), (100, 120), (100, 121), (-1, 120), (100, -1)],
 )
-def test_before_the_broker_was_asked_it_proves_nothing(
-    owner: Owner, in_short: bool, next_offset: int, offset: int
+def test_an_acknowledged_batch_proves_nothing_of_those_before_it(
+    owner: Owner, in_short: bool, next_offset: int, offset: int, refused: bool
 ) -> None:
     """The records between may be of others: the broker is asked about those batches under their old numbers."""
     owner.queue.next_offset = next_offset
     lost, also, last = owner.batch("a"), owner.batch("b"), owner.batch("c", offset, count=5)
     owner.results.apply([(lost, SocketDisconnectedError()), (also, SocketDisconnectedError())])
+    lost.in_flight.bypassed = also.in_flight.bypassed = refused
     owner.heard.clear()
     if in_short:
         owner.results.acknowledged(last)
