@@ -373,16 +373,26 @@ class BrokerConnection:
         :raises FrameTooLargeError: the length cannot be right
         :raises SocketDisconnectedError: the connection is lost; it has been ended, as with every error but the first
         """
+        limit = self._timeout if timeout is None else timeout
+        frame = self.poll(limit)
+        if frame is None:
+            raise ResponseTimeoutError(f"no answer within {limit:.3g} s", broker=self.address)
+        return frame
+
+    def poll(self, timeout: float) -> memoryview | None:
+        """Read one frame. As `receive`, but None if it has not come: a reader that looks again and again needs no error.
+
+        :param timeout: how long to wait (s)
+        """
         frames = self._frames
         if frames is None:
             raise fresh(self._reason)
-        limit = self._timeout if timeout is None else timeout
         try:
-            return frames.next(limit)
+            return frames.next(timeout)
         except KafkaException as error:
             raise self._broken(error.with_context(broker=self.address)) from None
         except TimeoutError:
-            raise ResponseTimeoutError(f"no answer within {limit:.3g} s", broker=self.address) from None
+            return None
         except OSError as error:
             raise self._broken(self._lost(error, frames.hint)) from error
 

@@ -460,14 +460,10 @@ def _read_one(handler: Handler, shared: RequestHandler.Shared, tick: float) -> b
     requests, now = shared.requests, handler.now()
     if requests.is_overdue(now):
         _give_up(handler, shared, now)
-    if requests.unread:
-        frame = requests.unread.popleft()
-    else:
-        left = requests.none_due_before - now
-        try:
-            frame = shared.connection.receive(min(tick, left))
-        except ResponseTimeoutError:
-            return False  # nothing yet
+    left = requests.none_due_before - now
+    frame = requests.unread.popleft() if requests.unread else shared.connection.poll(min(tick, left))
+    if frame is None:
+        return False  # nothing yet
     _deliver(handler, shared, frame)
     if handler.cooperative:
         handler.breathe()

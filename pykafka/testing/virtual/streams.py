@@ -216,7 +216,7 @@ class VirtualStream(Numbered):
             if self._reset_at <= now:  # it may overtake bytes, which never come then
                 raise ConnectionResetError(errno.ECONNRESET, f"Connection reset by peer: {self!r}")
             if until <= now:
-                raise TimeoutError(f"nothing has come in time: {self!r}")
+                raise TimeoutError("nothing has come in time")
             self._await(min(until, next_at, self._reset_at, cut_at))
 
     def _await(self, until: int) -> None:

@@ -95,6 +95,7 @@ def test_a_late_frame_is_read_on(connect: Connect, split: int) -> None:
     _ask(connection, raw=whole[:split].hex())
     with pytest.raises(ResponseTimeoutError, match="no answer within"):
         connection.receive(timeout=0.1)
+    assert connection.poll(0.01) is None
     assert connection.connected
     _ask(connection, raw=whole[split:].hex())
     assert connection.receive() == bytes(104)
