@@ -142,11 +142,12 @@ class TaskTable:
         :param progress: one that is `watched`
         """
         most, nbytes = self._limits
-        ends = (
-            progress.under_way == 0
-            if progress.is_revoked
-            else len(progress.tracker) <= most // 2 or (self.full and self.bytes <= nbytes // 2)
-        )
+        if progress.is_revoked:
+            ends = progress.under_way == 0
+        elif self.full:  # else each record of a partition with few of them would end it
+            ends = self.bytes <= nbytes // 2
+        else:
+            ends = len(progress.tracker) <= most // 2
         progress.watched = not ends
         return ends
 

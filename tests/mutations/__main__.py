@@ -23,8 +23,9 @@ from tests.mutations.seeds import KINDS
 
 #: How long one test may take (s): a mutation that makes it hang is found by then.
 TEST_S = 60
-#: How long a seed may take on the average (s): virtual time costs no more.
-SEED_S = 5
+#: How long a seed may take on the average (s): virtual time costs no more. And how long a process may take to begin, and to end
+#: the slowest of its seeds, when others need the machine, too (s).
+SEED_S, MORE_S = 5, 60
 
 
 def environment(copy: Path) -> dict[str, str]:
@@ -100,7 +101,7 @@ def first_failing(copy: Path, seeds: range, programs: str) -> tuple[int, int, st
     arguments = ["-m", "tests.mutations.seeds", str(seeds.start), str(seeds.stop), "--programs", programs]
     printed = ""
     try:
-        printed = run([sys.executable, *arguments], copy, SEED_S * len(seeds)).stdout
+        printed = run([sys.executable, *arguments], copy, MORE_S + SEED_S * len(seeds)).stdout
     except subprocess.TimeoutExpired:  # a mutation that computes for ever
         return seeds.start, 1, "it does not end"
     if found := re.search(r"^seed (\d+) the (\d+) (.*)", printed, re.MULTILINE):

@@ -47,6 +47,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "consumer/fetch_request": ("consumer/test_fetch_session.py", "consumer/test_fetch_requests.py"),
     "consumer/buffers": ("consumer/test_buffers.py", "consumer/test_lag.py", "consumer/test_recovery.py"),
     "consumer/leader_epochs": ("consumer/test_leader_epochs.py", "consumer/test_preferred_replica.py"),
+    "parallel/tasks": ("parallel/test_tasks.py", "parallel/test_failures.py"),
     "sharegroups/acquired_records": ("sharegroups/test_acquired_records.py", "sharegroups"),
     "metadata/cache": ("metadata/test_cache.py", "metadata/test_leader_hints.py", "metadata/test_wrong_brokers.py"),
     "network/patience": ("network/test_patience.py",),

@@ -49,6 +49,9 @@ def unreliable(world: World) -> type[RangePartitionAssignor]:
 class Visiting(Member):
     """A member that joins, is closed by another worker at any moment, and comes again; it reads next to nothing."""
 
+    #: Whether it does not come again after the last fault: what the others do not read is not read then.
+    stays_away = False
+
     def run(self) -> None:
         """Come and go until the simulation ends."""
         with self.world.client(self.name) as client:
@@ -60,7 +63,9 @@ class Visiting(Member):
                 self._visit(consumer)
 
     def _waits(self) -> bool:
-        """Stay away; return whether the simulation ends."""
+        """Stay away; return whether it comes no more."""
+        if self.stays_away and self.world.calm.is_set():
+            return True
         most_s = LAST_AWAY_S if self.world.calm.is_set() else AWAY_S
         return self.world.stopping.wait(self.random.random() * most_s)
 

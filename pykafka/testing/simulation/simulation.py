@@ -306,10 +306,12 @@ class Simulation:
             kind(world, f"m{number}", topic, group, committed, restarts, **habits, **member)
             for number in range(chance.randint(1, 3))
         ]
-        if chance.random() < 0.2:
+        if chance.random() < 0.2 or kind is Pooling:  # a pool needs partitions that go and come back
             # The history has commits of all members, or of none.
             by_itself = habits.get("auto_commit", kind is Pooling)
-            members.append(Visiting(world, "g1", topic, group, committed, auto_commit=by_itself, **member))
+            visitor = Visiting(world, "g1", topic, group, committed, auto_commit=by_itself, **member)
+            visitor.stays_away = kind is Pooling
+            members.append(visitor)
         return members
 
     def _administer(self, world: World, writers: list[Any], readers: list[Any]) -> None:
