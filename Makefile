@@ -41,7 +41,7 @@ setup: $(VENV)/.ready ## make the virtual environment
 build: $(VENV)/.ready ## compile the modules that have a .pxd, in place
 	@$(PY) tools/build.py
 
-test: java build $(VENV)/.ready-classes ## all tests: pure and compiled, real Kafka, examples, Spark 4.3 and 4.2; tools/parts.py says in which parts
+test: java build $(VENV)/.ready-classes .venvs/spark42/.ready ## all tests: pure and compiled, real Kafka, examples, Spark 4.3 and 4.2; tools/parts.py says in which parts
 	@$(PY) -m tools.matrix --jobs auto $(TIMES) test
 
 # tools/running.py asks for the environments with another Python or PySpark. .venv has compiled the modules in place.

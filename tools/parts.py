@@ -379,17 +379,6 @@ TEST = {
     "kafka": Part(
         "4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, *PROOFS, *TODAY]), "-m", "not matrix"], 18
     ),
-    "pure": Part(
-        "4.3.1",
-        # pytest ignores nothing that is named itself
-        [*(path for path in QUICK if path not in SAME), *PURE, *without(SAME), "-m", "not slow and not matrix"],
-        16.5,
-        pure=True,
-    ),
-    "embedded": Part("4.3.1", ["tests/embedded", *without(SEEING_IN), "-m", "not matrix"], 16),
-    "spark-programs": Part(
-        "4.3.1", ["tests/examples", *without([FIRST_WEEK]), *SPARK_PROGRAMS, "-m", "not matrix"], 8.5
-    ),
     # Whatever no other part has.
     "quick": Part(
         "4.3.1",
@@ -401,17 +390,28 @@ TEST = {
         ],
         16,
     ),
-    "simulation": Part("4.3.1", [SEEDS, "-m", "not matrix"], 7),
+    "embedded": Part("4.3.1", ["tests/embedded", *without(SEEING_IN), "-m", "not matrix"], 16),
+    "pure": Part(
+        "4.3.1",
+        # pytest ignores nothing that is named itself
+        [*(path for path in QUICK if path not in SAME), *PURE, *without(SAME), "-m", "not slow and not matrix"],
+        16.5,
+        pure=True,
+    ),
+    "spark-programs": Part(
+        "4.3.1", ["tests/examples", *without([FIRST_WEEK]), *SPARK_PROGRAMS, "-m", "not matrix"], 8.5
+    ),
     "access": Part("4.3.1", [*ACCESS, "-m", "not matrix"], 11),
     "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 11),
-    "today": Part("4.3.1", [*TODAY, "-m", "not matrix"], 9),
     "seeing-in": Part("4.3.1", [*SEEING_IN, "-m", "not matrix"], 10),
-    "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 4),
+    "today": Part("4.3.1", [*TODAY, "-m", "not matrix"], 9),
+    "simulation": Part("4.3.1", [SEEDS, "-m", "not matrix"], 7),
+    "promises": Part("4.3.1", [*PROMISES, FIRST_WEEK, "-m", "not matrix"], 6),
     "fake": Part("4.3.1", [*FAKE, *without([SEEDS]), "-m", "not matrix"], 6),
+    "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 4),
     "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 4),
     "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 5),
     "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 5, ".venvs/spark42"),
-    "promises": Part("4.3.1", [*PROMISES, FIRST_WEEK, "-m", "not matrix"], 6),
     "proofs": Part("4.3.1", [*PROOFS, "-m", "not matrix"], 2),
     "core-0.9.0.1": Part("0.9.0.1", CORE_OF_ZOOKEEPER, 2),
     "core-2.8.2": Part("2.8.2", CORE_OF_BROKERS, 2),
