@@ -317,14 +317,14 @@ class ConsumerOptions(Options):
         other=("fetch.max.wait.ms",),
     )
     offsets_channel_backoff_ms: int = option(
-        1000,
+        {"topic": 1000, "consumer": 100},  # Kafka's own clients wait 100 ms, twice as long each time, up to a second
         at_least_0,
         "pause before the second attempt to commit or fetch offsets (ms); twice as long each time after that, up to a second",
         costs="As `fetch_error_backoff_ms`.",
         names={"consumer": ""},
     )
     offsets_commit_max_retries: int = option(
-        5,
+        {"topic": 5, "consumer": 8},  # either waits five seconds in all
         at_least_0,
         "attempts to commit or fetch offsets beyond the first",
         costs="More retries outlast a longer move of the coordinator; `stop()` may take that much longer.",

@@ -1,7 +1,8 @@
-"""Commits that auto-commit repeats while the group rebalances, in virtual time."""
+"""Commits that are repeated: by auto-commit while the group rebalances, and after a refusal; in virtual time."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -74,3 +75,55 @@ def test_a_repeated_commit_names_no_later_generation(
     offset, goes_on = scheduler.run(program)
     assert offset == AFTER
     assert goes_on
+
+
+def _commit(client: KafkaClient) -> None:
+    with client.consumer(group=GROUP, auto_commit=False) as consumer:
+        consumer.assign(ORDERS[:1])
+        consumer.commit({ORDERS[0]: BEFORE})
+
+
+def _commit_as_before(client: KafkaClient) -> None:
+    consumer = client.topics["orders"].get_simple_consumer(GROUP, auto_start=False)
+    consumer.start()
+    consumer.commit_offsets([(client.topics["orders"].partitions[0], BEFORE)])
+    consumer.stop()
+
+
+@pytest.mark.parametrize(
+    ("commit", "refused_s", "least", "most"),
+    [
+        (_commit, 0.0, 0.07, 0.3),
+        (_commit, 4.0, 4.0, 5.5),  # it outlasts a coordinator that moves slowly
+        (_commit_as_before, 0.0, 0.7, 1.5),
+    ],
+)
+def test_a_refused_commit_is_repeated_soon(
+    scheduler: Scheduler,
+    virtual: VirtualHandler,
+    commit: Callable[[KafkaClient], None],
+    refused_s: float,
+    least: float,
+    most: float,
+) -> None:
+    """It waited for a second, as PyKafka 2's consumers still do: their option says that."""
+
+    def program() -> float:
+        with (
+            FakeCluster(brokers=1, topics={"orders": 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            with client.producer() as producer:
+                producer.produce("orders", b"one").get()
+            commit(client)
+            began: list[float] = []
+
+            def is_refused(_: Any) -> bool:
+                began.append(virtual.now())
+                return len(began) == 1 or virtual.now() - began[0] < refused_s
+
+            cluster.fail("OffsetCommit", "NOT_COORDINATOR", 1_000, when=is_refused)
+            commit(client)
+            return began[-1] - began[0]
+
+    assert least <= scheduler.run(program) < most

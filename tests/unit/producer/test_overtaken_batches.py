@@ -1,4 +1,4 @@
-"""What an acknowledged batch proves of those before it whose answers were lost, as a log may have forgotten the producer."""
+"""Batches whose answers were lost, before one that is acknowledged: it does not prove them, as a log may forget a producer."""
 
 from __future__ import annotations
 
