@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found
-from pykafka.testing.checks.disturbances import Disturbances, late_ms
+from pykafka.testing.checks.disturbances import late_ms
 from pykafka.testing.checks.facts import Facts
 from pykafka.testing.history import ANY, Change, Observe, Operation, Outcome
 
@@ -70,7 +70,7 @@ def check_administration(facts: Facts) -> Iterator[Anomaly]:
             after_ms = _late_ms(facts, operation, ended)
             for subject, value in operation.action.states:
                 writes[subject].append(_Write(value, operation, ended, after_ms))
-    disturbances = Disturbances(facts.operations)
+    disturbances = facts.disturbances
     for operation in facts.operations:
         if isinstance(operation.action, Observe) and operation.outcome is Outcome.OK:
             begun_ms = facts.begun[operation.call].time_ms

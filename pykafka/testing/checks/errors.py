@@ -50,7 +50,7 @@ def check_errors(facts: Facts, ordinary: Sequence[Ordinary]) -> Iterator[Anomaly
     for one in ordinary:
         for error in one.errors:
             by_error[error].append(one)
-    disturbances = Disturbances(facts.operations)
+    disturbances = facts.disturbances
     for operation in facts.operations:
         if not operation.error:
             continue

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pykafka.common import TopicPartition
+from pykafka.testing.checks.disturbances import Disturbances
 from pykafka.testing.history import (
     AbortTransaction,
     BeginTransaction,
@@ -149,6 +150,8 @@ class Facts:
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         self.operations = list(operations)
+        #: The faults and changes, which several checks ask for.
+        self.disturbances = Disturbances(self.operations)
         self.begun: dict[int, Operation] = {}
         self.ended: dict[int, Operation] = {}
         self.topics: dict[str, OpenTopic] = {}

@@ -106,7 +106,7 @@ class _Holders:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._disturbances = Disturbances(facts.operations)
+        self._disturbances = facts.disturbances
         self._records: dict[tuple[str, Place], _Record] = defaultdict(_Record)
         #: The holds of members when they began to acknowledge a record.
         self._acknowledging: dict[tuple[int, Place], _Hold | None] = {}

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 
 from pykafka.common import TopicPartition
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found
-from pykafka.testing.checks.disturbances import Disturbances
 from pykafka.testing.checks.facts import Facts
 from pykafka.testing.checks.offsets import Owned
 from pykafka.testing.history import Assigned, OpenConsumer, Operation
@@ -25,7 +24,7 @@ class Owners:
     """
 
     def __init__(self, facts: Facts) -> None:
-        self._disturbances = Disturbances(facts.operations)
+        self._disturbances = facts.disturbances
         self._facts = facts
         self._in_generation: dict[tuple[str, TopicPartition, int], Operation] = {}
         #: The assignment of the newest generation, of the latest one of that.

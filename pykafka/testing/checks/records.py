@@ -58,7 +58,7 @@ def _duplicates(facts: Facts) -> Iterator[Anomaly]:
     places: dict[int, dict[Place, Operation]] = defaultdict(dict)
     for place, value, operation in _appearances(facts):
         places[value].setdefault(place, operation)
-    disturbances = Disturbances(facts.operations)
+    disturbances = facts.disturbances
     for value, shown in places.items():
         sends = [sent for sent in facts.sends.get(value, ()) if not sent.failed]
         topic = next(iter(shown)).topic

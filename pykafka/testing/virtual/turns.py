@@ -234,7 +234,7 @@ class Turns:
         return worker.is_woken
 
     def _resume(self, worker: Waiter) -> bool:
-        """Let a worker run on; return when the caller is resumed, with whether `wake` has ended its wait."""
+        """Run a worker on; return when the caller is resumed, with whether `wake` has ended its wait."""
         self.current = worker
         if worker.greenlet is None:
             worker.greenlet = greenlet(worker.main, self._hub)

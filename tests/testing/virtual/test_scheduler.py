@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from time import process_time
@@ -260,3 +262,9 @@ def test_a_lock_that_an_interrupted_worker_was_given_goes_to_the_next(
 
     scheduler.run(program)
     assert taken == [1]
+
+
+def test_without_greenlet_the_error_says_what_to_install() -> None:
+    code = "import sys; sys.modules['greenlet'] = None; import pykafka.testing.virtual"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "ImportError: virtual time needs greenlet: pip install greenlet" in done.stderr
