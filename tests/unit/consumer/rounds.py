@@ -1,4 +1,4 @@
-"""What tests of buffers share: cursors over records whose values are their offsets, and a consumer's round of partitions."""
+"""Shared by tests of buffers: cursors over records whose values are their offsets, and a consumer's round of partitions."""
 
 from __future__ import annotations
 
