@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.mutations.apply import ROOT, Mutation, all_mutations, mutated_copy
-from tests.mutations.seeds import KINDS
 
 #: How long one test may take (s): a mutation that makes it hang is found by then.
 TEST_S = 60
@@ -154,6 +153,18 @@ def chosen(names: Sequence[str]) -> list[Mutation]:
     return [known[name] for name in names or known]
 
 
+def kind(name: str) -> str:
+    """Return the name of a kind of seeds.
+
+    :raises ArgumentTypeError: there is no such kind
+    """
+    from tests.mutations.seeds import KINDS  # it imports the package, which mutants need as Python source
+
+    if name not in KINDS:
+        raise argparse.ArgumentTypeError(f"no kind {name!r} of seeds; there are {', '.join(sorted(KINDS))}")
+    return name
+
+
 def judge_mutants(names: Sequence[str], sample: int, seed: int, numbers: Sequence[int]) -> None:
     """Print the mutants of some modules that survive, and the share that was killed.
 
@@ -180,7 +191,7 @@ def main() -> int:
     hunting.add_argument("names", nargs="*", metavar="NAME")
     hunting.add_argument("--seeds", type=int, default=100, metavar="N", help="the most seeds for each (100)")
     hunting.add_argument(
-        "--programs", choices=sorted(KINDS), default="any", help="only seeds with these programs (any)"
+        "--programs", type=kind, default="any", metavar="KIND", help="only seeds with these programs (any)"
     )
     commands.add_parser("table", help="print the rows of docs/development/mutations.md")
     judging = commands.add_parser("mutants", help="try mutants of the state machines with their unit tests")

@@ -45,7 +45,12 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "groups/test_assignment_follower.py",
     ),
     "consumer/fetch_request": ("consumer/test_fetch_session.py", "consumer/test_fetch_requests.py"),
-    "consumer/buffers": ("consumer/test_buffers.py", "consumer/test_lag.py", "consumer/test_recovery.py"),
+    "consumer/buffers": (
+        "consumer/test_buffers.py",
+        "consumer/test_turns.py",
+        "consumer/test_lag.py",
+        "consumer/test_recovery.py",
+    ),
     "consumer/leader_epochs": ("consumer/test_leader_epochs.py", "consumer/test_preferred_replica.py"),
     "parallel/tasks": ("parallel/test_tasks.py", "parallel/test_failures.py"),
     "sharegroups/acquired_records": ("sharegroups/test_acquired_records.py", "sharegroups"),
@@ -102,9 +107,16 @@ class Judge:
         self.outcomes: Counter[int] = Counter()
         self.passes = False
 
+    @property
+    def module(self) -> ModuleType:
+        """The loaded module."""
+        return sys.modules["pykafka." + self._name.replace("/", ".")]
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool | None:
         """Return None in a fork, so that pytest goes on with the tests there."""
+        if not str(self.module.__file__).endswith(".py"):
+            raise SystemExit(f"{self._name} was imported compiled: start this with PYKAFKA_PURE_PYTHON=1")
         limit = 600.0
         for mutant in (None, *self._tried):
             began = time.monotonic()
@@ -131,7 +143,7 @@ class Judge:
         os.dup2(1, 2)
         if mutant is not None:
             try:
-                put_in(sys.modules["pykafka." + self._name.replace("/", ".")], self._source, mutant.source)
+                put_in(self.module, self._source, mutant.source)
             except ValueError:
                 os._exit(_NOT_TRIED)
 
@@ -157,7 +169,7 @@ def judge(name: str, sample: int, seed: int, numbers: Sequence[int] = ()) -> str
     :param sample: how many are tried at most; 0 for all
     :param seed: which ones
     :param numbers: only these
-    :raises SystemExit: the tests fail without a mutant
+    :raises SystemExit: the tests fail without a mutant, or the module is compiled: then no mutant can be put in
     """
     from tests.mutations.mutants import mutants  # the caller has looked whether mutmut is installed
 

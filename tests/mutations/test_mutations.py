@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import py_compile
 import re
+import subprocess
+import sys
+from argparse import ArgumentTypeError
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pykafka.testing.simulation.simulation import Simulation
+from tests.mutations.__main__ import kind
 from tests.mutations.apply import DAMAGES, PATCHES, PROGRAMS, ROOT, Mutation, PatchError, mutated_copy, read
+from tests.mutations.seeds import KINDS
 
 PATHS = sorted(PATCHES.glob("*.patch"))
 
@@ -76,3 +82,23 @@ def test_a_patch_that_is_none_is_refused(tmp_path: Path, text: str, why: str) ->
     path.write_text(text)
     with pytest.raises(PatchError, match=f"broken.patch: .*{why}"):
         read(path)
+
+
+def test_the_command_loads_no_module_that_mutants_need_as_source() -> None:
+    """Compiled, all of them counted as killed: none could be put in."""
+    program = "import sys, tests.mutations.__main__; sys.exit('pykafka' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
+
+
+def test_pools_have_a_visitor_that_comes_between() -> None:
+    """Else the partitions of a pool hardly ever go and come back."""
+    seeds = [Simulation(seed) for seed in range(120)]
+    pools = [one.seed for one in seeds if KINDS["pools"](one)]
+    assert 3 <= len(pools) <= 30
+    assert set(pools) <= {one.seed for one in seeds if KINDS["visits"](one)}
+
+
+def test_an_unknown_kind_of_seeds_is_refused() -> None:
+    assert kind("pools") == "pools"
+    with pytest.raises(ArgumentTypeError, match=r"no kind 'pool' of seeds; there are admin, any, .*pools"):
+        kind("pool")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -14,46 +13,7 @@ from pykafka.exceptions import InvalidMessageError
 from pykafka.handlers import Handler
 from pykafka.metrics.listener import ClientListener
 from pykafka.protocol.records import BatchReader, RecordBatchBuilder, scan
-
-MANY = 1 << 30
-
-
-def readers(*counts: int, start: int = 0, size: int = 10, partition: int = 0) -> list[BatchReader]:
-    """Make a cursor for each count, over records whose values are their offsets."""
-    found = []
-    for count in counts:
-        builder = RecordBatchBuilder()
-        for number in range(count):
-            builder.append(1, None, b"%0*d" % (size, start + number), None)
-        data = bytearray(b"".join(builder.build(0)))
-        data[:8] = start.to_bytes(8, "big")
-        (raw,), _ = scan(bytes(data))
-        reader = raw.open()
-        reader.partition_id = partition
-        found.append(reader)
-        start += count
-    return found
-
-
-class Round:
-    """The buffers of one consumer with some partitions."""
-
-    def __init__(self, handler: Handler, partitions: int = 1, max_bytes: int = MANY, listener: Any = None) -> None:
-        self.buffers = Buffers(handler, max_bytes, listener=listener)
-        self.buffers.closed = False
-        self.owned = [
-            OwnedPartition(SimpleNamespace(id=id_, topic_name="t"), self.buffers, 2000, 1024)  # type: ignore[arg-type]
-            for id_ in range(partitions)
-        ]
-        for owned in self.owned:
-            self.buffers.move(owned, 0, -1)
-
-    def put(self, id_: int, *counts: int, start: int = 0, size: int = 10) -> None:
-        owned = self.owned[id_]
-        assert self.buffers.put(owned, owned.epoch, readers(*counts, start=start, size=size, partition=id_))
-
-    def take(self, limit: int) -> list[tuple[int, int]]:
-        return [(message.partition_id, message.offset) for message in self.buffers.take(limit)]
+from tests.unit.consumer.rounds import MANY, Round, readers
 
 
 def test_a_batch_takes_one_partition_after_another(handler: Handler) -> None:
@@ -401,3 +361,106 @@ def test_what_is_put_is_reported(handler: Handler) -> None:
     one = Round(handler, listener=listener)
     one.put(0, 2, 3)
     assert listener.heard == [("t", 0, 5, one.buffers.nbytes)]
+
+
+def test_a_partition_begins_with_nothing_known(handler: Handler) -> None:
+    buffers = Buffers(handler, MANY)
+    owned = OwnedPartition(SimpleNamespace(id=3, topic_name="t"), buffers, 2000, 1024)  # type: ignore[arg-type]
+    assert (owned.key.topic, owned.partition_id, owned.key.partition) == ("t", 3, 3)
+    unknown = [
+        owned.position,
+        owned.next_offset,
+        owned.fetch_offset,
+        owned.last_offset_consumed,
+        owned.reached_timestamp(),
+    ]
+    unknown += [owned.high_watermark, owned.last_stable_offset, owned.log_start_offset, buffers.processed(owned)]
+    assert unknown == [-1] * 9
+    assert (owned.messages, owned.epoch, owned.moves, owned.borrow) == (0, 0, 0, 0)
+    assert not buffers.has_any()
+    assert buffers.take(1) == []
+
+
+def batch_of(timestamps: tuple[int, ...]) -> BatchReader:
+    builder = RecordBatchBuilder()
+    for timestamp in timestamps:
+        builder.append(timestamp, None, b"value", None)
+    (raw,), _ = scan(b"".join(builder.build(0)))
+    cursor = raw.open()
+    cursor.max_timestamp = raw.max_timestamp
+    return cursor
+
+
+@pytest.mark.parametrize(("timestamps", "within"), [((0, 0), 0), ((9, 4), 9)])
+def test_a_partition_has_reached_the_timestamp_of_its_last_message(
+    handler: Handler, timestamps: tuple[int, ...], within: int
+) -> None:
+    one = Round(handler)
+    [owned] = one.owned
+    assert one.buffers.put(owned, owned.epoch, [batch_of(timestamps)])
+    assert owned.reached_timestamp() == -1
+    one.take(1)
+    assert owned.reached_timestamp() == within
+    one.take(2)
+    assert owned.reached_timestamp() == max(timestamps)
+    one.buffers.move(owned, 0, -1)
+    assert owned.reached_timestamp() == -1
+
+
+def test_a_fetcher_waits_from_the_last_byte_on_until_a_quarter_is_read(handler: Handler) -> None:
+    one = Round(handler)
+    one.put(0, *[1] * 200, size=1000)
+    full = one.buffers.nbytes
+    one = Round(handler, max_bytes=full)
+    wake = handler.Event()
+    one.put(0, *[1] * 199, size=1000)
+    assert not one.buffers.wait_for_room(wake)
+    one.put(0, 1, start=199, size=1000)
+    assert one.buffers.nbytes == full
+    assert one.buffers.wait_for_room(wake)
+    taken = 0
+    while not wake.is_set():
+        assert one.take(1)
+        taken += 1
+    assert 49 <= taken <= 51
+
+
+def test_each_call_has_a_number(handler: Handler) -> None:
+    one = Round(handler)
+    before = one.buffers.calls
+    for number in (1, 2, 3):
+        one.buffers.begin_call()
+        assert one.buffers.calls == before + number
+    one.buffers.next()
+    assert one.buffers.calls == before + 4
+
+
+def test_a_paused_partition_that_moves_counts_no_bytes(handler: Handler) -> None:
+    one = Round(handler, 2)
+    one.put(0, 3)
+    one.put(1, 3)
+    held = one.buffers.nbytes // 2
+    one.buffers.pause(one.owned[0])
+    one.buffers.move(one.owned[0], 10, -1)
+    assert one.buffers.nbytes == held
+    one.put(0, 2, start=10)
+    assert one.buffers.nbytes == held
+    one.buffers.resume(one.owned[0])
+    assert one.take(10) == [(1, 0), (1, 1), (1, 2), (0, 10), (0, 11)]
+    assert one.buffers.nbytes == 0
+
+
+@pytest.mark.parametrize(("timestamps", "read"), [((0, 0), 1), ((0, 0), 2), ((9, 4), 1), ((9, 4), 2), ((3, 3), 0)])
+def test_a_returned_loan_has_the_timestamp_of_what_was_read(
+    handler: Handler, timestamps: tuple[int, ...], read: int
+) -> None:
+    one = Round(handler)
+    [owned] = one.owned
+    assert one.buffers.put(owned, owned.epoch, [batch_of(timestamps)])
+    borrow = one.buffers.borrow(10, 10)
+    assert borrow is not None
+    for _ in range(read):
+        assert borrow.readers[0].next() is not None
+    assert one.buffers.return_borrowed(borrow, read - 1)
+    assert owned.reached_timestamp() == (max(timestamps) if read else -1)
+    assert owned.position == read

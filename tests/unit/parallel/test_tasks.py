@@ -104,7 +104,7 @@ def test_bytes_are_those_of_keys_and_values() -> None:
 
 
 def test_a_rewind_drops_what_comes_again() -> None:
-    """What runs ends without an effect, what waits never runs, and the lower ones stay."""
+    """Running ones end without an effect, waiting ones never run, and the lower ones stay."""
     tasks = table("key")
     tasks.give(records(A, range(6), keys=2))
     running = begin(tasks)
