@@ -309,6 +309,27 @@ def test_refusals_that_outlast_a_message_are_explained() -> None:
         assert [anomaly.kind for anomaly in Checker(ordinary=ORDINARY).check(unexplained)] == [Kind.UNEXPLAINED_ERROR]
 
 
+@pytest.mark.parametrize("error", ["DeliveryUnknownError", "ProducerStoppedException"])
+@pytest.mark.parametrize(
+    ("process", "words", "is_explained"),
+    [
+        ("p5", ("remake", "remade", "3"), True),
+        ("p5", ("remake", "other", "3"), False),
+        ("p4", ("remake", "remade", "3"), False),
+    ],
+)
+def test_a_topic_that_is_made_anew_explains_what_waits_at_the_end(
+    error: str, process: str, words: tuple[str, ...], is_explained: bool
+) -> None:
+    """It has fewer partitions, so what was for the others waits until its producer is closed: seed 83006326."""
+    story = Story()
+    story.fault(*words, number=0, lasts_ms=1_000)
+    story.clock_ms += 10_000
+    story.unknown(story.invoke(process, Send("remade", 1, 3)), error)
+    found = [anomaly.kind for anomaly in Checker(ordinary=ORDINARY).check(story)]
+    assert found == ([] if is_explained else [Kind.UNEXPLAINED_ERROR])
+
+
 @pytest.mark.parametrize(
     ("cause", "name"),
     [
