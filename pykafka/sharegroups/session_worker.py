@@ -117,6 +117,8 @@ class SessionWorker:
         self.wake = self._handler.Event()
         self._session: ShareSession[tuple[TopicPartition, UUID]] = ShareSession()
         self._stopping = False
+        # How many requests in a row had no answer.
+        self._failures = 0
         self._worker: Worker | None = self._handler.spawn(self._run, name=f"pykafka.ShareSession.{broker.id}")
 
     # -- the application's side ------------------------------------------------------------------------------------
@@ -201,11 +203,15 @@ class SessionWorker:
             else:
                 text = "the share session that had these records is over, and others may have them by now"
                 self._complete(expected, ShareSessionNotFound(text, broker=self.broker.address))
+            self._failures = 0
         except KafkaException as error:
             self._complete(expected, error)
             self._lose(error)
+            self._failures += 1
             if not planned.final:
                 self._engine.on_leader_lost(self, list(self.wanted), error)
+                if self._failures > 1 and not self._stopping:  # a connection may be made, and lost, at once
+                    self._handler.sleep(RETRY_PAUSE_S)
 
     def _complete(
         self, sent: Mapping[TopicPartition, Sent], error: KafkaException | None, expires_at: float = 0.0

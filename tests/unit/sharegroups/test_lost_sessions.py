@@ -76,6 +76,9 @@ class Owner:
     def on_fetched(self, keys: Any) -> None:
         pass
 
+    def on_leader_lost(self, worker: Any, keys: Any, error: KafkaException) -> None:
+        pass
+
     def failed(self, error: KafkaException) -> None:
         self.errors.append(error)
 
@@ -121,6 +124,28 @@ def test_a_worker_that_stops_does_not_try_again(worker: SessionWorker, broker: B
     worker._end_former()
     owner: Any = worker._engine
     assert owner.pauses == []
+
+
+def test_requests_that_fail_one_after_another_have_a_pause(
+    worker: SessionWorker, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that was made and lost at once made the worker go in circles without one."""
+
+    def fail(request: Any, channel: str, timeout_ms: int = 0) -> Any:
+        raise SocketDisconnectedError("gone")
+
+    owner: Any = worker._engine
+    fetch = session_worker._PlannedRequest({}, {KEY: ORDERS})
+    with monkeypatch.context() as broken:
+        broken.setattr(broker, "call", fail)
+        for _ in range(3):
+            worker._send(fetch)
+    assert owner.pauses == [RETRY_PAUSE_S] * 2
+    worker._send(fetch)
+    with monkeypatch.context() as broken:
+        broken.setattr(broker, "call", fail)
+        worker._send(fetch)
+    assert owner.pauses == [RETRY_PAUSE_S] * 2
 
 
 def test_acknowledgements_end_with_their_session(worker: SessionWorker) -> None:
