@@ -497,14 +497,16 @@ class Node:
         :param once: never send it twice: the caller has to know of each attempt that got no answer
         :raises ResponseTimeoutError: no answer in time
         """
-        was_up = self._channels.is_up(channel) and not once
+        used = self._channels.find(channel)
+        was_up = used is not None and used.connected and not once
         until = None if timeout_ms is None else self._handler.now() + timeout_ms / 1000
         try:
             return self._call_once(request, channel, until, version, ceiling, reads, strict)
         except ResponseTimeoutError:
             raise
         except SocketDisconnectedError:
-            if not was_up or self._channels.ended is not None:
+            # not on a channel that this client itself has given up meanwhile
+            if not was_up or self._channels.ended is not None or self._channels.find(channel) is not used:
                 raise
             return self._call_once(request, channel, until, version, ceiling, reads, strict)
         except KafkaException as error:
