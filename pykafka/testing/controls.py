@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pykafka.handlers.base import process_number
-from pykafka.testing.faults import FakeClusterError
+from pykafka.testing.faults import ClusterClosedError
 
 if TYPE_CHECKING:
     from pykafka.testing.broker import Broker
@@ -34,9 +34,11 @@ class Controls:
     def _locked(self) -> Iterator[ClusterState]:
         """Hold the lock of the state.
 
-        :raises FakeClusterError: it is closed, or belongs to the parent of this process
+        :raises ClusterClosedError: it is closed, or belongs to the parent of this process
         """
-        closed = FakeClusterError("the cluster is closed, or was started by the parent of this process: start another")
+        closed = ClusterClosedError(
+            "the cluster is closed, or was started by the parent of this process: start another"
+        )
         if self._pid != process_number():
             raise closed
         with self._state.lock:

@@ -40,6 +40,10 @@ class FakeClusterError(KafkaException):
     """
 
 
+class ClusterClosedError(FakeClusterError):
+    """Raised for a call of a cluster that is closed, or that was started by the parent of this process."""
+
+
 class Received(NamedTuple):
     """One request that a broker received.
 
@@ -357,6 +361,8 @@ class Faults:
         try:
             for hook in list(hooks):
                 given = hook(call, *response) or given
+        except ClusterClosedError as error:  # while the hook ran, which could not know
+            raise HungUpError from error
         finally:
             self._state.lock.acquire()
         if call.session.is_closed:

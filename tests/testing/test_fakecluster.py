@@ -463,6 +463,21 @@ def test_a_hook_may_close_the_cluster() -> None:
     assert cluster.is_closed
 
 
+def test_a_hook_that_uses_a_cluster_which_was_closed_meanwhile_is_no_mistake() -> None:
+    handler = GEventHandler()
+    cluster = FakeCluster(1, {"orders": 1}, handler=handler)
+
+    def stop_too_late(*_: object) -> None:
+        cluster.close()
+        cluster.stop(1)
+
+    cluster.on_request(stop_too_late)
+    with pytest.raises(KafkaException):
+        KafkaClient(cluster.hosts, socket_timeout_ms=2000, handler=handler)
+    handler.sleep(0.1)  # the broker's worker ends
+    cluster._faults.raise_first()
+
+
 class FrozenDate(ThreadingHandler):
     """Threads in a process whose date a test has frozen."""
 
