@@ -183,9 +183,7 @@ class StartLookup(BackgroundWorker):
             if consumer.partitions.get(key) is not one.owned:
                 self._drop(one)
             elif key in errors:
-                if (
-                    self._wanted.get(key) is not one
-                ):  # the application has named another start, which has its own errors
+                if self._wanted.get(key) is not one:  # the application has named another start since
                     continue
                 with self._judging:
                     self._errors_to_raise.judge(consumer, one.owned, errors[key])
