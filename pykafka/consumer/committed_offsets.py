@@ -149,7 +149,6 @@ class GroupOffsets:
     ) -> None:
         self._cluster = cluster
         self._group = group
-        self._backoff_s = backoff_ms / 1000
         self._pauses = Backoff(backoff_ms, max(backoff_ms, BACKOFF_MAX_MS), cluster.handler.random)
         self._max_retries = max_retries
         self.membership = membership or Membership()
@@ -386,7 +385,7 @@ class GroupOffsets:
         go_on: Callable[[], bool] | None = None,
     ) -> R:
         now = self._cluster.handler.now
-        waited_enough = now() + self._max_retries * self._backoff_s
+        waited_enough = now() + sum(self._pauses.plain_seconds(tries) for tries in range(1, self._max_retries + 1))
         for tries in range(1, self._max_retries + 2):
             try:
                 return attempt()

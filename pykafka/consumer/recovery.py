@@ -83,12 +83,12 @@ class Recovery(BackgroundWorker):
             fetcher.detach(owned)
         self.moved(owned)
 
-    def _take(self, owned: OwnedPartition, error: KafkaException | None) -> None:
+    def _take(self, owned: OwnedPartition, error: KafkaException | None, moves: int | None = None) -> None:
         if owned.given_up:
             return
         with self._lock:
             self.is_stranded = True
-            self._failed.append((owned, owned.moves, error))
+            self._failed.append((owned, owned.moves if moves is None else moves, error))
             self._start()
         self._wake.set()
 
@@ -157,13 +157,14 @@ class Recovery(BackgroundWorker):
         consumer = self._consumer()
         if consumer is None or not consumer.running or owned.fetcher is not None or owned.given_up:
             return None
+        moves = owned.moves  # before the position is read: the application may move it at any time
         if owned.position < 0:
             if consumer.is_starting(owned):
                 return None
-            self.failed(owned, OffsetResetNeededError(topic=owned.key.topic, partition=owned.partition_id))
+            self._take(owned, OffsetResetNeededError(topic=owned.key.topic, partition=owned.partition_id), moves)
             return None
         if self.is_recreated(owned):
-            self.failed(owned, recreated(owned, consumer.cluster.topic_id(owned.key.topic)))
+            self._take(owned, recreated(owned, consumer.cluster.topic_id(owned.key.topic)), moves)
             return None
         if owned.topic_id is None:
             owned.topic_id = consumer.cluster.topic_id(owned.key.topic)

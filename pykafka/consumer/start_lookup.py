@@ -183,6 +183,8 @@ class StartLookup(BackgroundWorker):
             if consumer.partitions.get(key) is not one.owned:
                 self._drop(one)
             elif key in errors:
+                if self._wanted.get(key) is not one:  # the application has named another start since
+                    continue
                 with self._judging:
                     self._errors_to_raise.judge(consumer, one.owned, errors[key])
                 self._try_again(one, errors[key])

@@ -38,6 +38,9 @@ Stop = Callable[[Collection["TopicPartition"]], object]
 RETRY_S = 1.0
 #: How long a call waits if the membership has requested a poll since it polled (s).
 POLL_AGAIN_S = 0.01
+#: How long one step of a call may wait for brokers (s): between steps the call notices `wakeup()`, and `close()` by another
+#: worker. The next step continues what this one has begun.
+STEP_S = 1.0
 #: What a member needs that agrees with others through ZooKeeper.
 NO_HOSTS = (
     'members that agree through ZooKeeper (protocol="zookeeper", or "auto" if brokers before 0.9 keep no groups) need '
@@ -122,12 +125,16 @@ class AssignmentFollower:
         self.request_poll()
 
     def poll(self, deadline: float | None) -> None:
-        """Take part in the group, if there is something to do; for errors see `GroupMembership.poll`."""
+        """Take part in the group for a step, if there is something to do; for errors see `GroupMembership.poll`."""
         membership = self.membership
         if membership is None:
             return
         self._engine.buffers.held = False  # first: a request from now on sets it again
-        if membership.needs_poll:
+        needs_poll = membership.needs_poll
+        if needs_poll or self._unassigned:
+            ends = self._engine.handler.now() + STEP_S
+            deadline = ends if deadline is None else min(deadline, ends)
+        if needs_poll:
             before, self._deadline = self._deadline, deadline
             try:
                 membership.poll(deadline)

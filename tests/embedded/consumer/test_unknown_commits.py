@@ -102,7 +102,6 @@ def test_others_are_known(concurrency: Any, caplog: pytest.LogCaptureFixture) ->
     with Half() as broker, KafkaClient(broker.hosts, **concurrency()) as client:
         with client.consumer(group="g") as consumer:
             group = engine_of(consumer).commits_of("test").group
-            group._backoff_s = 0.01
             group._pauses = Backoff(10, 10, client.cluster.handler.random)
             found, errors = group.fetch_known([KEY, other])
             assert {key: one.offset for key, one in found.items()} == {KEY: 1}

@@ -9,6 +9,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
+from pykafka.consumer.buffers import OwnedPartition
 from pykafka.exceptions import OffsetResetNeededError
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Scheduler, VirtualHandler
@@ -158,3 +159,58 @@ def test_the_application_that_gives_a_partition_up_hears_of_it_no_more(
             return raised.value.partition
 
     assert scheduler.run(program) == 1
+
+
+@pytest.mark.parametrize("move", ["seek", "seek_to_end", "seek_to_beginning"])
+@pytest.mark.parametrize("tried", [False, True], ids=["at first", "tried again"])
+def test_the_search_for_a_start_that_is_wanted_no_more_raises_nothing(
+    scheduler: Scheduler, virtual: VirtualHandler, move: str, tried: bool
+) -> None:
+    """The refused look-up of a committed offset was raised, though the application had named a position meanwhile."""
+
+    def program() -> list[int]:
+        with (
+            FakeCluster(brokers=1, topics={ORDERS.topic: 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            client.consumer(group="readers", auto_commit=False) as consumer,
+        ):
+            with client.producer() as producer:
+                producer.produce(ORDERS.topic, b"0").get()
+            with cluster.hold("OffsetFetch"):
+                cluster.fail("OffsetFetch", "GROUP_AUTHORIZATION_FAILED", times=1_000)
+                consumer.assign([ORDERS])
+                virtual.sleep(2.5 if tried else 0.3)
+                getattr(consumer, move)(ORDERS, *([0] if move == "seek" else []))
+            virtual.sleep(SOON_S)
+            return [record.offset for record in consumer.poll(timeout=SOON_S)]
+
+    assert scheduler.run(program) == ([] if move == "seek_to_end" else [0])
+
+
+def test_a_position_that_is_named_while_recovery_finds_none_is_no_error(
+    scheduler: Scheduler, virtual: VirtualHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`seek()` may come between the two looks of recovery, at the position and at the search for one."""
+
+    def program() -> list[int]:
+        with (
+            FakeCluster(brokers=1, topics={ORDERS.topic: 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            client.consumer(auto_offset_reset="none") as consumer,
+        ):
+            with client.producer() as producer:
+                producer.produce(ORDERS.topic, b"0").get()
+            engine = consumer._engine
+            is_starting = engine.is_starting
+
+            def seek_before(owned: OwnedPartition) -> bool:
+                if owned.position < 0:
+                    consumer.seek(ORDERS, 0)
+                return is_starting(owned)
+
+            monkeypatch.setattr(engine, "is_starting", seek_before)
+            consumer.assign([ORDERS])
+            virtual.sleep(SOON_S)
+            return [record.offset for record in consumer.poll(timeout=SOON_S)]
+
+    assert scheduler.run(program) == [0]

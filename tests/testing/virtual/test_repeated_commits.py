@@ -127,3 +127,30 @@ def test_a_refused_commit_is_repeated_soon(
             return began[-1] - began[0]
 
     assert least <= scheduler.run(program) < most
+
+
+@pytest.mark.parametrize("socket_s", [1, 4])
+def test_a_commit_outlasts_a_coordinator_that_is_not_there(
+    scheduler: Scheduler, virtual: VirtualHandler, socket_s: int
+) -> None:
+    """It asks for one for two socket timeouts; since retries begin after 0.1 s, it had given up after one."""
+
+    def program() -> float:
+        with (
+            FakeCluster(brokers=1, topics={"orders": 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=1000 * socket_s) as client,
+        ):
+            with client.producer() as producer:
+                producer.produce("orders", b"one").get()
+            _commit(client)
+            began = virtual.now()
+
+            def is_gone(_: Any) -> bool:
+                return virtual.now() - began < 1.5 * socket_s
+
+            cluster.fail("FindCoordinator", "COORDINATOR_NOT_AVAILABLE", 10_000, when=is_gone)
+            cluster.fail("OffsetCommit", "NOT_COORDINATOR", 1)
+            _commit(client)
+            return virtual.now() - began
+
+    assert 1.5 * socket_s <= scheduler.run(program) < 2 * socket_s

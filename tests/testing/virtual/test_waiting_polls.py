@@ -11,6 +11,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.coordinator.consumer import ConsumerCoordinator
+from pykafka.exceptions import ConsumerStoppedException
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 from pykafka.testing.virtual.zookeeper import ZooKeeper
@@ -22,6 +23,8 @@ HEARTBEAT_MS, SESSION_MS, MAX_POLL_MS = 200, 6_000, 1_000
 LONG_S = 5 * MAX_POLL_MS / 1000
 #: How long a call may wait at most (s), and how soon a member has its assignment when its group waits no more.
 CALL_S, SOON_S = 60.0, 3.0
+#: How soon a call ends that another worker ends while its group makes it wait (s).
+STEPS_S = 2.0
 CLASSIC: dict[str, Any] = {
     "heartbeat_interval_ms": HEARTBEAT_MS,
     "session_timeout_ms": SESSION_MS,
@@ -143,29 +146,84 @@ def _pause_broker(cluster: FakeCluster) -> Callable[[], object]:
     return lambda: cluster.resume(1)
 
 
-@pytest.mark.parametrize("fault", [_refuse_lookups, _hold_metadata, _pause_broker], ids=lambda fn: fn.__name__[1:])
+def _hold_lookups(cluster: FakeCluster) -> Callable[[], object]:
+    """Answer no look-up of a coordinator."""
+    return cluster.hold("FindCoordinator").release
+
+
+FAULTS = [_refuse_lookups, _hold_lookups, _hold_metadata, _pause_broker]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fn: fn.__name__[1:])
 @pytest.mark.parametrize("protocol", ["consumer", "eager", "cooperative", "auto"])
 def test_wakeup_ends_a_call_that_waits_for_its_group(
     run: Run, virtual: VirtualHandler, fault: Callable[[FakeCluster], Callable[[], object]], protocol: str
 ) -> None:
     """It was heard when the outage was over: of the classic protocol while the coordinator was looked up, of KIP-848's while
-    heartbeats came faster than the names of topics.
+    heartbeats came faster than the names of topics. Then a step of the call took the socket timeout of the client, or two.
     """
 
-    def program(cluster: FakeCluster, _: KafkaClient) -> None:
-        with KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=1_000) as client:
-            consumer = client.consumer(TOPIC, group=GROUP, **PROTOCOLS.get(protocol, {}))
-            over = fault(cluster)
-            polls = virtual.spawn(consumer.poll, timeout=None)
-            virtual.sleep(LONG_S)
-            assert polls.is_alive()
-            consumer.wakeup()
-            assert polls.join(SOON_S)
-            assert polls.error is None
-            over()
-            consumer.poll(timeout=SOON_S)
-            assert len(consumer.assignment()) == 2
-            consumer.close()
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        consumer = client.consumer(TOPIC, group=GROUP, **PROTOCOLS.get(protocol, {}))
+        over = fault(cluster)
+        polls = virtual.spawn(consumer.poll, timeout=None)
+        virtual.sleep(LONG_S)
+        assert polls.is_alive()
+        consumer.wakeup()
+        assert polls.join(STEPS_S)
+        assert polls.error is None
+        over()
+        consumer.poll(timeout=SOON_S)
+        assert len(consumer.assignment()) == 2
+        consumer.close()
+
+    run(program)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fn: fn.__name__[1:])
+@pytest.mark.parametrize("protocol", ["consumer", "eager", "cooperative", "auto"])
+def test_close_ends_a_call_that_waits_for_its_group(
+    run: Run, virtual: VirtualHandler, fault: Callable[[FakeCluster], Callable[[], object]], protocol: str
+) -> None:
+    """Another worker's `close()` waited until the call had given up a step: for the socket timeout of the client."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        consumer = client.consumer(TOPIC, group=GROUP, **PROTOCOLS.get(protocol, {}))
+        over = fault(cluster)
+
+        def read() -> None:
+            with pytest.raises(ConsumerStoppedException):
+                consumer.poll(timeout=None)
+
+        polls = virtual.spawn(read)
+        virtual.sleep(LONG_S)
+        assert polls.is_alive()
+        began = virtual.now()
+        consumer.close()
+        assert virtual.now() - began < STEPS_S
+        assert polls.join(STEPS_S)
+        assert polls.error is None
+        over()
+
+    run(program)
+
+
+def test_wakeup_ends_a_call_that_waits_for_zookeeper(run: Run, network: Network, virtual: VirtualHandler) -> None:
+    """The call went on until it connected, and raised that ZooKeeper did not answer."""
+
+    def program(_: FakeCluster, client: KafkaClient) -> None:
+        server = network.zookeeper
+        assert server is not None
+        server.pause()
+        consumer = client.consumer(TOPIC, group=GROUP, **PROTOCOLS["zookeeper"])
+        polls = virtual.spawn(consumer.poll, timeout=None)
+        virtual.sleep(SESSION_MS / 1000 / 2)
+        assert polls.is_alive()
+        consumer.wakeup()
+        assert polls.join(STEPS_S)
+        assert polls.error is None
+        server.start()
+        consumer.close()
 
     run(program)
 
