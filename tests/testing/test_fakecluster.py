@@ -373,7 +373,7 @@ def test_an_isolated_broker_knows_what_was_so(cluster: FakeCluster) -> None:
     with connected(cluster, 3) as connection:
         answer = connection.ask(METADATA)
         assert [found.node_id for found in answer.brokers] == [1, 2, 3]
-        assert {topic.name: topic.error_code for topic in answer.topics} == {"t": 0, "new": 3}
+        assert {topic.name: topic.error_code for topic in answer.topics} == {"t": 0}
     cluster.rejoin(3)
     assert described(cluster, 3)[:2] == (2, 1)
 

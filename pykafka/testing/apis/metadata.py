@@ -27,7 +27,8 @@ P = TypeVar("P", wire.MetadataResponse.Topic.Partition, wire.DescribeTopicPartit
 _Listed = wire.MetadataResponse.Topic
 _Pages = wire.DescribeTopicPartitionsRequest
 _Page = wire.DescribeTopicPartitionsResponse
-_NO_ID = UUID(int=0)
+#: Stands for no id.
+NO_ID: Final = UUID(int=0)
 #: The most partitions of a page: max.request.partition.size.limit.
 _PAGE_MAX: Final = 2000
 #: The first versions that ask for topics by id, and that may forbid to create them.
@@ -38,10 +39,10 @@ _WITH_IDS, _WITH_CHOICE = 12, 4
 def metadata(call: Call, request: wire.MetadataRequest) -> wire.MetadataResponse:
     """Say which brokers there are, and who leads which partition."""
     state = call.state
-    if request.topics is None or (not request.topics and call.version == 0):
+    if lists_all(request, call.version):
         topics = [_described(call, topic) for topic in state.topics.values() if may_describe(call, topic.name)]
     else:
-        topics = [_named(call, request, asked) for asked in request.topics]
+        topics = [_named(call, request, asked) for asked in request.topics or ()]
     if request.include_topic_authorized_operations:
         for topic in topics:
             if topic.name and topic.error_code != TopicAuthorizationFailed.ERROR_CODE:
@@ -58,6 +59,11 @@ def metadata(call: Call, request: wire.MetadataRequest) -> wire.MetadataResponse
     return response
 
 
+def lists_all(request: wire.MetadataRequest, version: int) -> bool:
+    """Return whether a request is for all topics."""
+    return request.topics is None or (not request.topics and version == 0)
+
+
 def may_describe(call: Call, topic: str) -> bool:
     """Return whether the client may know of a topic."""
     return may(call, Operation.DESCRIBE, ResourceType.TOPIC, topic)
@@ -71,7 +77,7 @@ def cluster_operations(call: Call) -> int:
 
 def _named(call: Call, request: wire.MetadataRequest, asked: Any) -> _Listed:
     state = call.state
-    if asked.name is None or asked.topic_id != _NO_ID:
+    if asked.name is None or asked.topic_id != NO_ID:
         return _by_id(call, asked)
     if not may_describe(call, asked.name):
         return _Listed(error_code=TopicAuthorizationFailed.ERROR_CODE, name=asked.name)
@@ -84,7 +90,7 @@ def _named(call: Call, request: wire.MetadataRequest, asked: Any) -> _Listed:
 
 
 def _by_id(call: Call, asked: Any) -> _Listed:
-    if call.version < _WITH_IDS or asked.topic_id == _NO_ID:
+    if call.version < _WITH_IDS or asked.topic_id == NO_ID:
         return _Listed(error_code=InvalidRequest.ERROR_CODE, name=asked.name or "", topic_id=asked.topic_id)
     topic = call.state.topic_ids.get(asked.topic_id)
     if topic is None:

@@ -1,0 +1,88 @@
+"""Brokers that are cut off from the controller: what they say of topics that others have deleted, made anew or created."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+
+from pykafka.protocol import wire
+from pykafka.testing import FakeCluster
+from tests.testing.connection import connected
+
+NO_ID = UUID(int=0)
+#: The errors of a topic that a broker does not know, by how it was asked for.
+UNKNOWN = {"name": 3, "id": 100}
+#: The broker that is cut off, and one that is not.
+CUT_OFF, CURRENT = 3, 1
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster(brokers=3) as made:
+        made.create_topic("t", 1, 3)
+        made.set_leader("t", 0, 2)
+        yield made
+
+
+def _asking(asked: str, name: str, topic_id: UUID) -> wire.MetadataRequest:
+    by = {
+        "all": None,
+        "name": [wire.MetadataRequest.Topic(name=name)],
+        "id": [wire.MetadataRequest.Topic(name=None, topic_id=topic_id)],
+    }
+    return wire.MetadataRequest(topics=by[asked], allow_auto_topic_creation=False)
+
+
+def _listed(
+    cluster: FakeCluster, broker: int, asked: str, name: str = "t", topic_id: UUID = NO_ID
+) -> wire.MetadataResponse.Topic:
+    """Return what a broker answers of one topic."""
+    with connected(cluster, broker) as connection:
+        (topic,) = connection.ask(_asking(asked, name, topic_id), 12).topics
+    return topic
+
+
+def _delete(cluster: FakeCluster) -> None:
+    with cluster._locked() as state:
+        state.remove_topic(state.topics["t"])
+
+
+@pytest.mark.parametrize("asked", ["all", "name", "id"])
+@pytest.mark.parametrize("is_anew", [False, True])
+def test_a_topic_that_is_deleted_or_made_anew_keeps_its_old_id(cluster: FakeCluster, asked: str, is_anew: bool) -> None:
+    """The new id stood beside the old leader epoch: clients then took the new topic's leaders for older ones for ever."""
+    before = _listed(cluster, CUT_OFF, "name")
+    assert (before.error_code, [one.leader_epoch for one in before.partitions]) == (0, [1])
+    cluster.isolate(CUT_OFF)
+    _delete(cluster)
+    if is_anew:
+        cluster.create_topic("t", 2)
+    assert _listed(cluster, CUT_OFF, asked, topic_id=before.topic_id) == before
+    cluster.rejoin(CUT_OFF)
+    now = _listed(cluster, CURRENT, "name")
+    assert now.error_code == (0 if is_anew else UNKNOWN["name"])
+    assert _listed(cluster, CUT_OFF, "name") == now != before
+
+
+@pytest.mark.parametrize(("asked", "name"), [("name", "new"), ("id", "new"), ("id", "t")])
+def test_the_id_and_the_name_of_a_new_topic_are_unknown(cluster: FakeCluster, asked: str, name: str) -> None:
+    cluster.isolate(CUT_OFF)
+    if name == "t":
+        _delete(cluster)
+    cluster.create_topic(name)
+    new = _listed(cluster, CURRENT, "name", name)
+    found = _listed(cluster, CUT_OFF, asked, name, new.topic_id)
+    expected = (name, NO_ID) if asked == "name" else (None, new.topic_id)
+    assert (found.error_code, found.name, found.topic_id, found.partitions) == (UNKNOWN[asked], *expected, [])
+
+
+def test_a_listing_has_the_topics_of_before(cluster: FakeCluster) -> None:
+    cluster.create_topic("kept")
+    cluster.isolate(CUT_OFF)
+    _delete(cluster)
+    cluster.create_topic("new")
+    with connected(cluster, CUT_OFF) as connection:
+        answer = connection.ask(wire.MetadataRequest(topics=None), 12)
+    assert {topic.name: topic.error_code for topic in answer.topics} == {"t": 0, "kept": 0}
