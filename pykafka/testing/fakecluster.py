@@ -223,10 +223,16 @@ class FakeCluster(FaultControls, SecurityControls):
         broker without a replica gets one.
 
         :param broker: the number of the new leader; None leaves the partition without a leader
+        :raises FakeClusterError: the broker is stopped: no controller elects such a one
         """
         node_id = NO_LEADER if broker is None else self._broker(broker).node.node_id
-        with self._locked():
-            self._state.replicas.elect(self._partition(topic, partition), node_id)
+        with self._locked() as state:
+            found = self._partition(topic, partition)
+            if broker is not None and not state.nodes[node_id].is_up and node_id != found.leader:
+                raise FakeClusterError(
+                    f"broker {broker} cannot lead {topic}-{partition}, as it is stopped: start it first"
+                )
+            state.replicas.elect(found, node_id)
 
     def truncate(self, topic: str, partition: int, offset: int) -> None:
         """Lose the records of a partition from an offset on, as by an unclean election: the leader stays, in a new epoch."""

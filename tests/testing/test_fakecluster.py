@@ -337,6 +337,16 @@ def test_an_unclean_leader_of_a_broker_that_was_down(cluster: FakeCluster) -> No
     assert values(cluster) == []
 
 
+def test_a_stopped_broker_is_not_elected(cluster: FakeCluster) -> None:
+    cluster.stop(2)
+    with pytest.raises(FakeClusterError, match="broker 2 cannot lead t-0, as it is stopped: start it first"):
+        cluster.set_leader("t", 0, 2)
+    assert described(cluster) == (1, 0, [1, 3])
+    cluster.start(2)
+    cluster.set_leader("t", 0, 2)
+    assert described(cluster) == (2, 1, [1, 2, 3])
+
+
 def test_a_crash_that_is_not_noticed_yet(cluster: FakeCluster) -> None:
     cluster.stop(1, noticed=False)
     assert described(cluster, 2) == (1, 0, [1, 2, 3])

@@ -94,6 +94,23 @@ def test_a_log_that_forgets_often_knows_no_producer_before_a_request(world: Worl
     assert len(known) == 2
 
 
+@pytest.mark.parametrize(("is_down", "leader"), [(False, 2), (True, 1)])
+def test_an_unclean_leader_is_none_that_is_down(is_down: bool, leader: int) -> None:
+    with FakeCluster(brokers=3) as cluster:
+        cluster.create_topic("lossy", 1, 3)
+        world = World(0, ThreadingHandler(), cluster, History(lambda: 0), None)
+        end = FAULTS["unclean"](world, "lossy", 0)
+        assert end is not None
+        if is_down:
+            cluster.stop(2)
+        end()
+        assert cluster.leader("lossy", 0) == leader
+        cluster.start(2)
+        with cluster._locked() as state:
+            found = state.topics["lossy"].partitions[0]
+            assert (found.isr, found.copied_to) == ([1, 2, 3], {})
+
+
 def test_the_end_of_a_share_session_is_not_refused(world: World) -> None:
     end = FAULTS["fail"](world, "ShareAcknowledge", "INVALID_SHARE_SESSION_EPOCH", 1)
     assert end is not None

@@ -105,14 +105,23 @@ def _set_leader(world: World, topic: str, partition: int, broker: int) -> None:
 
 
 def _unclean(world: World, topic: str, partition: int) -> Undo:
-    """Hold a follower back, and make it the leader later: what it lacks is lost."""
+    """Hold a follower back, and make it the leader later, unless it is down by then: what it lacks is lost."""
     with world.cluster._locked() as state:
         found = state.topics[topic].partitions[partition]
         followers = [one for one in found.replicas if one != found.leader and state.nodes[one].is_up]
     if not followers:
         return lambda: None
-    world.cluster.lag(topic, partition, followers[0])
-    return lambda: world.cluster.set_leader(topic, partition, followers[0])
+    follower = followers[0]
+    world.cluster.lag(topic, partition, follower)
+
+    def end() -> None:
+        with world.cluster._locked() as state:
+            if state.nodes[follower].is_up:
+                state.replicas.elect(state.topics[topic].partitions[partition], follower)
+            else:  # a controller elects none that is down
+                state.replicas.release(state.topics[topic].partitions[partition], follower)
+
+    return end
 
 
 def _throttle(world: World, api: str, milliseconds: int) -> Undo:
