@@ -17,6 +17,7 @@ from pykafka.exceptions import (
     IllegalGeneration,
     IncompleteResponseError,
     KafkaException,
+    NotCoordinatorForGroup,
     OffsetsNotCommitted,
     RebalanceInProgress,
     ShareLostError,
@@ -173,8 +174,12 @@ class GroupOffsets:
         self.forget_coordinator()
         return self.coordinator
 
-    def forget_coordinator(self) -> None:
-        """Ask the cluster for the group's coordinator again when it is needed next."""
+    def forget_coordinator(self, error: KafkaException | None = None) -> None:
+        """Ask the cluster for the group's coordinator again when it is needed next.
+
+        :param error: why
+        """
+        self._cluster.coordinators.refused(self._group, self._coordinator, error)
         self._cluster.coordinators.forget(self._group, self._coordinator)
         self._coordinator = None
 
@@ -386,16 +391,18 @@ class GroupOffsets:
     ) -> R:
         now = self._cluster.handler.now
         waited_enough = now() + sum(self._pauses.plain_seconds(tries) for tries in range(1, self._max_retries + 1))
+        moved = False
         for tries in range(1, self._max_retries + 2):
             try:
                 return attempt()
             except UnstableOffsetCommit:  # `fetch` waits for that
                 raise
             except KafkaException as error:
+                refused_by = self._coordinator
                 if isinstance(error, UnknownTopicId):
                     self._ask_for_ids(error, deadline)
                 elif error.invalid_metadata or not is_answer(error):
-                    self.forget_coordinator()  # also for the client's other workers, who would name it again
+                    self.forget_coordinator(error)  # also for the client's other workers, who would name it again
                 if is_unavailable(error):
                     self._cluster.internal_topics.waits(OFFSETS, f"group {self._group}")
                 if (
@@ -411,8 +418,20 @@ class GroupOffsets:
                 log.info("group %s: %s; trying again", self._group, error)
                 if self.membership.listener is not None:
                     self.membership.listener.on_event(FAILED, f"group {self._group}", 0.0, error)
+                if isinstance(error, NotCoordinatorForGroup) and not moved:
+                    moved = self._has_moved(refused_by, deadline)
+                    if moved:  # the new one need not be spared
+                        continue
             self._cluster.handler.sleep(max(0.0, min(self._pauses.seconds(tries), deadline - now())))
         raise AssertionError("unreachable")
+
+    def _has_moved(self, former: Node | None, deadline: float) -> bool:
+        """Ask for the coordinator until a deadline (s); return whether another broker is it now than the one that refused."""
+        try:
+            return self._found(deadline) is not former
+        except KafkaException as error:  # the next attempt asks again
+            log.info("group %s: %s", self._group, error)
+            return False
 
     def _bounded(self, deadline: float = math.inf) -> float:
         """Return a deadline (s), at most twice the socket timeout from now: a silent broker costs each attempt a lot."""

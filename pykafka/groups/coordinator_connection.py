@@ -187,9 +187,10 @@ class CoordinatorConnection:
             if self.listener is not None:
                 self.listener.on_event(COORDINATOR, f"group {self.group_id}", 0.0, error)
             self.drop_connection()
-            self._forget()
+            self._forget(error)
 
-    def _forget(self) -> None:
+    def _forget(self, error: object) -> None:
+        self.cluster.coordinators.refused(self.group_id, self.coordinator, error)
         self.cluster.coordinators.forget(self.group_id, self.coordinator)
         self.coordinator = None
 
@@ -381,7 +382,7 @@ class CoordinatorConnection:
                     return
                 log.info("group %s: leaving: %s; trying again", self.group_id, error)
                 self.drop_connection()
-                self._forget()
+                self._forget(error)
             self.pause(tries)
 
     def _leave_at(self, once: LeaveOnce, deadline: float) -> None:

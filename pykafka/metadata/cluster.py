@@ -319,8 +319,7 @@ class BaseCluster(Reporting):
         :raises NoBrokersAvailableError: no broker answered
         """
         # a broker that has only just started names none: the others are asked, too
-        request = metadata_request(topics)
-        return self.call(request, within_ms=timeout_ms, telling=lambda response: bool(response.brokers))
+        return self.call(metadata_request(topics), within_ms=timeout_ms, telling=lambda answer: bool(answer.brokers))
 
     def _new_broker(self, id_: int, host: str, port: int) -> Node:
         node = self._make_broker(
@@ -418,32 +417,34 @@ class BaseCluster(Reporting):
         within_ms: int | None = None,
         ceiling: int | None = None,
         telling: Callable[[R], bool] | None = None,
+        outdated: Callable[[R], bool] | None = None,
     ) -> R:
         """Send a request to the first broker that answers: those connected first, then the others, then the seeds.
 
         :param timeout_ms: for each broker; by default the socket timeout
         :param within_ms: for all of them; None for no limit
         :param telling: returns whether an answer is useful; a useless one is returned only if all are
+        :param outdated: returns whether an answer is old; its broker is asked after the others from then on
         :raises NoBrokersAvailableError: none answered; `.attempts` has every attempt
         """
         if self._closed:
             raise ClientClosedError("this client was closed; make a new KafkaClient")
-
         left_ms = None if within_ms is None else countdown(self.handler.now, within_ms)
 
         def ask(broker: Node) -> R:
-            each_ms = timeout_ms
-            if left_ms is not None:
-                each_ms = min(timeout_ms or broker.socket_timeout_ms, left_ms() or 1)
+            each_ms = timeout_ms if left_ms is None else min(timeout_ms or broker.socket_timeout_ms, left_ms() or 1)
             if isinstance(request, wire.MetadataRequest):
                 answer = call_metadata(broker, request, each_ms, ceiling, self.handler, within_ms is not None)
                 self._cache.check(broker, answer)
                 return cast("R", answer)
-            return broker.call(request, timeout_ms=each_ms, ceiling=ceiling, strict=within_ms is not None)
+            found = broker.call(request, timeout_ms=each_ms, ceiling=ceiling, strict=within_ms is not None)
+            if outdated is not None and outdated(found):
+                self._known_brokers.stale.set_aside(broker.id)
+            return found
 
         with self._known_brokers.asking() if isinstance(request, wire.MetadataRequest) else nullcontext():
-            candidates = self._known_brokers.candidates(self.seeds)
-            return first_answer(candidates, ask, type(request).__name__, telling, left_ms)
+            brokers = self._known_brokers.candidates(self.seeds)
+            return first_answer(brokers, ask, type(request).__name__, telling, left_ms)
 
     def ask_any(self, addresses: Iterable[tuple[str, int]], ask: Callable[[Node], R]) -> R:
         """Return the first answer that is not None, asking the brokers at some addresses in turn.
@@ -531,8 +532,7 @@ class BaseCluster(Reporting):
         :returns: {(topic, partition): FoundOffset(offset, timestamp, offsets)}
         :raises ProtocolClientError: a partition's error, when retrying did not help
         """
-        times = {TopicPartition(*key): timestamp for key, timestamp in timestamps.items()}
-        query = OffsetQuery(times, max_offsets, isolation_level)
+        query = OffsetQuery({TopicPartition(*key): ms for key, ms in timestamps.items()}, max_offsets, isolation_level)
         found: dict[Any, FoundOffset] = list_offsets(self, query, timeout_ms or self.socket_timeout_ms)
         return found
 

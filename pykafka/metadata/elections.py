@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pykafka.exceptions import (
     KafkaException,
     LeaderNotFoundError,
+    NotCoordinatorForGroup,
     ResponseTimeoutError,
     SocketDisconnectedError,
     UnknownTopicOrPartition,
@@ -17,7 +18,7 @@ from pykafka.exceptions import (
 )
 from pykafka.metadata.internal_topics import OFFSETS, TRANSACTIONS, is_unavailable
 from pykafka.metadata.partition import TopicMetadata
-from pykafka.metadata.stale_brokers import LEADERLESS_ANSWERS
+from pykafka.metadata.stale_brokers import LEADERLESS_ANSWERS, REMEMBERED_S
 from pykafka.network.patience import Patience
 from pykafka.protocol import wire
 from pykafka.utils.error_handlers import left_ms
@@ -51,6 +52,8 @@ class Unsettled(Protocol):
     @property
     def internal_topics(self) -> InternalTopics: ...
     @property
+    def coordinators(self) -> Coordinators: ...
+    @property
     def handler(self) -> Handler: ...
     @property
     def socket_timeout_ms(self) -> int: ...
@@ -68,6 +71,7 @@ class Unsettled(Protocol):
         within_ms: int | None = None,
         ceiling: int | None = None,
         telling: Callable[[Any], bool] | None = None,
+        outdated: Callable[[Any], bool] | None = None,
     ) -> Any: ...
     def update(self, topics: Iterable[str | bytes] | None = None, timeout_ms: int | None = None) -> None: ...
     def get_group_coordinator(self, consumer_group: str, timeout_ms: int | None = None, /) -> Node: ...
@@ -135,6 +139,7 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
     deadline = now() + (cluster.socket_timeout_ms if timeout_ms is None else timeout_ms) / 1000
     failures = 0
     topic, what = (TRANSACTIONS, f"transactional id {key}") if key_type else (OFFSETS, f"group {key}")
+    outdated = partial(cluster.coordinators.names_refused, key, key_type)
     while True:
         within_ms = each_ms = None
         if timeout_ms is not None:
@@ -143,7 +148,7 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
             each_ms = min(cluster.socket_timeout_ms, within_ms // max(1, min(ASKED_IN_TIME, len(cluster.brokers))))
         # versions up to 3 ask for a single group
         request = wire.FindCoordinatorRequest(key=key, key_type=key_type)
-        response = cluster.call(request, ceiling=3, timeout_ms=each_ms, within_ms=within_ms)
+        response = cluster.call(request, ceiling=3, timeout_ms=each_ms, within_ms=within_ms, outdated=outdated)
         if response.error_code == 0:
             within_ms = None if timeout_ms is None else left_ms(deadline, now(), LEAST_MS)
             return _broker_at(cluster, response.node_id, response.host, response.port, within_ms)
@@ -171,10 +176,14 @@ def _broker_at(cluster: Unsettled, id_: int, host: str, port: int, within_ms: in
 
 
 class Coordinators:
-    """The coordinators of groups that workers of this client have found.
+    """The coordinators of groups that workers of this client have found, and those that have refused.
 
-    State: `_found` and `_asking` change by single steps. A lock of `_asking` is held by the worker that asks about its group;
-    one that it does not give back costs the others `ASKED_TWICE_AFTER_S`.
+    A broker that is cut off from the controller names the former coordinator each time. So a broker that names one which has
+    just refused (NOT_COORDINATOR) is asked after the others from then on, see `StaleBrokers`. Its answer counts all the same:
+    the named broker may be the new coordinator, which does not know it yet.
+
+    State: `_found`, `_refused` and `_asking` change by single steps. A lock of `_asking` is held by the worker that asks about
+    its group; one that it does not give back costs the others `ASKED_TWICE_AFTER_S`.
 
     :param handler: supplies locks and clock
     """
@@ -187,6 +196,8 @@ class Coordinators:
         """Start afresh in a forked child, in which the locks would stay taken."""
         self._found: dict[str, tuple[float, Node]] = {}
         self._asking: dict[str, LockType] = {}
+        # The broker that refused last, by its number, and when (s); by key and its type.
+        self._refused: dict[tuple[str, int], tuple[int, float]] = {}
         # Those that ask now, for calls whose own time was too short.
         self._patience: dict[str, Patience] = {}
 
@@ -260,3 +271,20 @@ class Coordinators:
         _, known = self._found.get(group, (0.0, None))
         if known is broker:
             self._found.pop(group, None)
+
+    def refused(self, key: str, broker: Node | None, error: object, key_type: int = 0) -> None:
+        """Note that a broker has answered that it does not coordinate a group (0) or a transactional id (1); it may have moved.
+
+        :param error: of the answer; other errors than NOT_COORDINATOR say nothing of that
+        """
+        if broker is None or not isinstance(error, NotCoordinatorForGroup):
+            return
+        now = self._handler.now()
+        recent = {of: refusal for of, refusal in self._refused.copy().items() if now - refusal[1] < REMEMBERED_S}
+        self._refused = {**recent, (key, key_type): (broker.id, now)}
+
+    def names_refused(self, key: str, key_type: int, response: wire.FindCoordinatorResponse) -> bool:
+        """Return whether an answer names the broker that has refused last; parameters: see `refused`."""
+        broker_id, at = self._refused.get((key, key_type), (None, 0.0))
+        recent = broker_id is not None and self._handler.now() - at < REMEMBERED_S
+        return recent and response.error_code == 0 and response.node_id == broker_id

@@ -424,7 +424,8 @@ class Coordinator:
         found.connect_within(min(left_ms, cluster.socket_timeout_ms))  # as `api_version` would, for longer
         return found
 
-    def _forget(self) -> None:
+    def _forget(self, error: KafkaException) -> None:
+        self._cluster.coordinators.refused(self._status.transactional_id, self._found, error, TRANSACTIONS)
         self._found = None
 
     def _ask(
@@ -434,7 +435,7 @@ class Coordinator:
         ceiling: int | None,
         error_of: Callable[[R], KafkaException | None],
         find: Callable[[], Node] | None = None,
-        forget: Callable[[], object] | None = None,
+        forget: Callable[[KafkaException], object] | None = None,
         tracked_api: str | None = None,
         ends: Callable[[KafkaException, float], bool] | None = None,
     ) -> R:
@@ -443,7 +444,7 @@ class Coordinator:
         :param deadline: of all attempts (s of the handler's clock)
         :param error_of: returns the error that a response has
         :param find: returns the broker; by default the coordinator of the transactional id
-        :param forget: called if the coordinator has moved
+        :param forget: called with the error if the coordinator has moved
         :param tracked_api: the API of a request that counts for the present epoch, for `TransactionStatus.unanswered`
         :param ends: returns whether an error is final for this request, though it may pass for others; it has the deadline
         :raises KafkaException: the last error
@@ -470,7 +471,7 @@ class Coordinator:
             if fault not in (Fault.RETRY, Fault.REFRESH) or (ends is not None and ends(error, deadline)):
                 raise error
             if fault is Fault.REFRESH:
-                (forget or self._forget)()
+                (forget or self._forget)(error)
             failures += 1
             pause = self._pauses.seconds(failures)
             topic = TRANSACTION_STATE if find is None else OFFSETS
@@ -509,12 +510,12 @@ class Groups(NamedTuple):
 
     :param name: of the group
     :param find: returns its coordinator, by a deadline of the handler's clock (s)
-    :param forget: has `find` ask for it again
+    :param forget: has `find` ask for it again; it has the error
     """
 
     name: str
     find: Callable[[float], Node]
-    forget: Callable[[], object]
+    forget: Callable[[KafkaException], object]
 
 
 def _first_error(

@@ -154,3 +154,40 @@ def test_a_commit_outlasts_a_coordinator_that_is_not_there(
             return virtual.now() - began
 
     assert 1.5 * socket_s <= scheduler.run(program) < 2 * socket_s
+
+
+@pytest.mark.parametrize("commit", [_commit, _commit_as_before])
+@pytest.mark.parametrize(("moves", "least", "most"), [(1, 0.0, 0.05), (2, 0.07, 1.5)])
+def test_a_commit_follows_a_coordinator_that_has_moved_at_once(
+    scheduler: Scheduler,
+    virtual: VirtualHandler,
+    commit: Callable[[KafkaClient], None],
+    moves: int,
+    least: float,
+    most: float,
+) -> None:
+    """It waited for a second, though another broker was named; it does if that one refuses, too."""
+
+    def program() -> float:
+        with (
+            FakeCluster(brokers=2, topics={"orders": 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            cluster.set_coordinator(GROUP, 1)
+            with client.producer() as producer:
+                producer.produce("orders", b"one").get()
+            commit(client)
+            tried: list[tuple[float, int]] = []
+
+            def observe(call: Any) -> None:
+                if isinstance(call.request, wire.OffsetCommitRequest):
+                    tried.append((virtual.now(), call.node.node_id))
+                    if len(tried) <= moves:
+                        cluster.set_coordinator(GROUP, 3 - call.node.node_id)
+
+            cluster.on_request(observe)
+            commit(client)
+            assert [broker for _, broker in tried] == [1, 2, 1][: moves + 1]
+            return tried[-1][0] - tried[0][0]
+
+    assert least <= scheduler.run(program) < most

@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from pykafka.exceptions import GroupCoordinatorNotAvailable
-from pykafka.metadata.elections import Unsettled, wait_for_coordinator
+from pykafka.handlers import Handler
+from pykafka.metadata.elections import Coordinators, Unsettled, wait_for_coordinator
 from pykafka.metadata.internal_topics import InternalTopics
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
@@ -28,6 +29,7 @@ class Silent:
     def __init__(self, brokers: int) -> None:
         self.clock = 0.0
         self.handler = SimpleNamespace(now=lambda: self.clock, sleep=self._sleep)
+        self.coordinators = Coordinators(cast("Handler", self.handler))
         self.brokers: Any = dict.fromkeys(range(brokers))
         self.retry_backoff = Backoff(100, 1000, random.Random(1))
         self.internal_topics = cast(
@@ -38,9 +40,7 @@ class Silent:
     def _sleep(self, seconds: float) -> None:
         self.clock += seconds
 
-    def call(
-        self, request: Any, *, timeout_ms: int | None = None, within_ms: int | None = None, ceiling: int | None = None
-    ) -> Any:
+    def call(self, request: Any, *, timeout_ms: int | None = None, within_ms: int | None = None, **_: object) -> Any:
         self.asked.append((timeout_ms, within_ms))
         self.clock += (within_ms or self.socket_timeout_ms) / 1000
         return wire.FindCoordinatorResponse(error_code=GroupCoordinatorNotAvailable.ERROR_CODE)
