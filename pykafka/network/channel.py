@@ -288,7 +288,9 @@ class Channel:
             return
         elif requests.ended_unused:
             self._was_brief = self._handler.now() - requests.since < BRIEF_S
-            if self._was_brief and (was_brief or self._failures):
+            if not self._was_brief:
+                self._failures = 0  # it has stood, though no request has shown that it works
+            elif was_brief or self._failures:
                 self._back_off(error)
         else:
             self._back_off(error)

@@ -231,7 +231,8 @@ class DeliveryWait:
                 queue = engine.routing.queues.get((batch.topic, batch.partition_id))
                 owner = None if queue is None else queue.owner
             if owner is not None and timeout != 0:
-                owner.deliver(_IsDone(batch, deadline, now))  # in this worker, unless another one sends and reads
+                # in this worker, unless another one sends and reads
+                owner.deliver(_IsDone(batch, deadline, now), timeout is None)
             if not batch.done:
                 self._await(engine, batch, deadline, timeout)
         if batch.error is None and batch.record_errors is None and batch.parts is None:

@@ -400,7 +400,7 @@ class ProducerEngine(ProducerCore):
         if self.options.sync:
             if queue.owner is not None:
                 batch: Any = message._batch
-                queue.owner.deliver(lambda: batch.done)
+                queue.owner.deliver(lambda: batch.done, patient=True)
             self._wait_for(message)
 
     def await_queue(self, find: Callable[[], PartitionQueue | None]) -> PartitionQueue | None:

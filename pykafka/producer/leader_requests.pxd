@@ -28,6 +28,7 @@ cdef class LeaderRequests:
     cdef object __weakref__
 
     cdef _forget(self, connection=*)
+    @cython.locals(batch=ProducerBatch)
     cpdef bint _must_ask(self, list batches) except -1
     @cython.locals(window=InFlightWindow)
     cpdef bint must_wait(self, PartitionQueue queue) except -1

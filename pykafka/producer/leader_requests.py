@@ -160,7 +160,9 @@ class LeaderRequests:
         return len(self.awaiting) >= MAX_IN_FLIGHT
 
     def _must_ask(self, batches: list[ProducerBatch]) -> bool:
-        """Return whether batches may have to wait for a producer id, or for partitions in their transaction, first."""
+        """Return whether batches may have to wait for an answer: a producer id, a place in their transaction, a setting."""
+        if self._core.message_formats.reshapes and [batch for batch in batches if batch.in_flight.reshaped]:
+            return True  # the broker may be asked for the topic's message format
         if self._core.transaction is not None:
             return self._core.transaction.must_add(batches)
         ids = self._core.producer_ids
@@ -280,11 +282,7 @@ class LeaderRequests:
         """Whether sending waits neither for a connection nor for what a broker is asked on a new one."""
         requests = self.channel.requests
         return (
-            requests is not None
-            and requests.alive
-            and self._connection is not None
-            and self._connection() is requests
-            and not self._core.message_formats.reshapes
+            requests is not None and requests.alive and self._connection is not None and self._connection() is requests
         )
 
     def _connected(self, waits: bool) -> RequestHandler:

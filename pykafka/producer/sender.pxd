@@ -48,8 +48,8 @@ cdef class Sender:
 
     @cython.locals(batch=ProducerBatch, now=double)
     cpdef bint open_batch(self, PartitionQueue queue) except -1
-    cpdef deliver(self, done)
-    cpdef send_now(self)
+    cpdef deliver(self, done, bint patient=*)
+    cpdef send_now(self, bint patient=*)
     cpdef _step(self)
     cdef _send_ready(self, bint waits)
     @cython.locals(

@@ -278,21 +278,22 @@ class Sender:
         if not self._routing.ended:
             self._core.worker_failed(error)
 
-    def deliver(self, done: Callable[[], bool]) -> None:
+    def deliver(self, done: Callable[[], bool], patient: bool = False) -> None:
         """Send ready batches, and read responses until `done()`, in the caller's worker unless another worker reads.
 
-        The sender's own worker does what may wait for longer than the caller: it connects, asks for a producer id, and writes
-        more than the buffers of a connection take.
+        The sender's own worker does what may wait for longer than the caller: it connects, and asks for a producer id.
+
+        :param patient: whether the caller has no time-out: else the sender writes what the connection's buffers may not take
         """
         requests = self._requests.channel.requests
         if requests is None or not self._may_send:
             self.wake.set()
             return
         if not requests.help_read():
-            self.send_now()
+            self.send_now(patient)
             return
         try:
-            self.send_now()
+            self.send_now(patient)
             requests.read_until(done)
         finally:
             requests.leave()
@@ -330,11 +331,11 @@ class Sender:
             and not self._core.accumulator.lock.locked()  # the pure source holds it while it appends
         )
 
-    def send_now(self) -> None:
-        """Send ready batches in the caller's worker if that needs no wait; else wake the sender."""
+    def send_now(self, patient: bool = False) -> None:
+        """Send ready batches in the caller's worker if that needs no wait; else wake the sender; as for `deliver`."""
         # Not `acquire(blocking=False)`: Ctrl-C could come before the `try` behind it, and the sender would wait for ever. Who
         # is second here waits for a step, as it would for what the sender does instead.
-        if self.broker_queue.bytes <= INLINE_BYTES_MAX and not self._stepping.locked():
+        if (patient or self.broker_queue.bytes <= INLINE_BYTES_MAX) and not self._stepping.locked():
             with self._stepping:
                 again = self._send_ready(False)
             self.wakeups.helped += 1

@@ -275,6 +275,49 @@ def test_a_broker_that_hangs_up_before_a_request_or_behind_one_has_the_client_wa
     assert 8 <= len(accepted) <= 12, accepted
 
 
+def test_a_connection_that_stood_unused_ends_the_count_of_failures() -> None:
+    """Without answers, as with acks=0, failures of days ago had a connection that ended early be followed by a long pause."""
+    scheduler = Scheduler(1)
+    network = Network(scheduler)
+    handler = VirtualHandler(scheduler, network)
+    settings = ConnectionSettings(reconnect_backoff_ms=100, reconnect_backoff_max_ms=60_000)
+
+    def opened(channel: Channel) -> bool:
+        with suppress(KafkaException):
+            return channel.open().alive
+        return False
+
+    def program() -> float:
+        listener = handler.listen(Address(2, ("127.0.0.1", 0)))
+        address = listener.address
+        host, port = address.sockaddr[:2]
+        listener.close()
+        channel = Channel(
+            handler,
+            lambda: BrokerConnection(host, port, handler, settings=settings),
+            lambda _: None,
+            5000,
+            settings=settings,
+        )
+        for _ in range(6):  # the broker is away
+            assert not opened(channel)
+            handler.sleep(10)
+        listener = handler.listen(address)
+        for stands_s in (3600, 0.1):
+            assert opened(channel)
+            handler.sleep(stands_s)
+            network.cut_all()
+            handler.sleep(0.01)
+        began = handler.now()
+        while not opened(channel):
+            handler.sleep(0.01)
+        channel.close()
+        listener.close()
+        return handler.now() - began
+
+    assert scheduler.run(program) < 0.1
+
+
 def test_a_channel_that_reaches_the_broker_ends_the_pauses_of_the_others(handler: Handler) -> None:
     """A consumer could not be made, as the broker was down a moment ago, though a producer had reached it again."""
     settings = ConnectionSettings(reconnect_backoff_ms=60_000, reconnect_backoff_max_ms=60_000)
