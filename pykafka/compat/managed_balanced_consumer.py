@@ -444,11 +444,13 @@ class ManagedBalancedConsumer(GroupConsumer):
         if getattr(self._here, "is_worker", False):
             return ask()
         activity = self._member.activity
-        activity.set_waiting(True)
+        waiting = activity.waiting  # `consume()` of a forked child starts the consumer, and waits further
+        waiting.append(None)
         try:
             return ask()
         finally:
-            activity.set_waiting(False)
+            waiting.pop()
+            activity.count += 1
 
     def _pause(self) -> None:
         """Return no messages for now, and commit those that the application is done with, if auto-commit is on."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -14,7 +13,7 @@ from pykafka.consumer.assignment import Assignment
 from pykafka.consumer.buffers import Buffers
 from pykafka.consumer.commits import Commits, InProcess
 from pykafka.consumer.committed_offsets import GroupOffsets, Membership
-from pykafka.consumer.failed_partitions import concerns
+from pykafka.consumer.failed_partitions import PendingErrors, concerns
 from pykafka.consumer.leader_epochs import PreferredReplicas
 from pykafka.consumer.partition_discovery import PartitionDiscovery, ShrunkTopics
 from pykafka.consumer.recovery import Recovery
@@ -78,7 +77,7 @@ class ConsumerEngine(Assignment):
         self.add_metrics: Callable[[Reading], None] | None = None
         #: When `stop()` waits no longer for workers that wait for brokers, of the handler's clock (s).
         self.stop_by = math.inf
-        self.errors: deque[BaseException] = deque()
+        self.errors = PendingErrors()
         self.running = False
         #: In a forked child the next call that reads starts it again.
         self.starts = StartOnce(self.handler)

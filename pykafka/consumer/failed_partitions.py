@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,8 +27,7 @@ from pykafka.exceptions import (
 from pykafka.network.authentication import is_answer
 
 if TYPE_CHECKING:
-    from collections import deque
-    from collections.abc import Callable, Collection, Container
+    from collections.abc import Callable, Collection
     from uuid import UUID
 
     from pykafka.common import TopicPartition
@@ -312,9 +312,47 @@ def concerns(error: BaseException, keys: Collection[TopicPartition]) -> bool:
     return any(topic in (None, key.topic) and partition in (None, key.partition) for key in keys)
 
 
-def drop_answered(errors: deque[BaseException], keys: Container[tuple[str | None, int | None]]) -> None:
-    """Drop the errors that ask for positions of partitions: the application has moved them, or reads them no more."""
-    for error in errors.copy() if errors else ():  # in one step: other workers append, and take away
-        if isinstance(error, ASKING) and (error.topic, error.partition) in keys:
-            with suppress(ValueError):
-                errors.remove(error)
+class PendingErrors(deque[BaseException]):
+    """The errors of workers that calls have still to raise, in order.
+
+    State: any worker appends and takes away, each in one step. `_asking` finds the errors that ask for a position: thousands of
+    partitions may have one each.
+    """
+
+    def __init__(self, errors: Iterable[BaseException] = ()) -> None:
+        super().__init__(errors)
+        self._asking: dict[tuple[str | None, int | None], BaseException] = {}
+
+    def append(self, error: BaseException, /) -> None:
+        """Add an error."""
+        super().append(error)
+        if isinstance(error, ASKING):
+            self._asking[error.topic, error.partition] = error
+
+    def popleft(self) -> BaseException:
+        """Take the first error."""
+        error = super().popleft()
+        self._forget(error)
+        return error
+
+    def remove(self, error: BaseException, /) -> None:
+        """Take an error; ValueError if another worker has taken it."""
+        super().remove(error)
+        self._forget(error)
+
+    def clear(self) -> None:
+        """Drop all errors."""
+        super().clear()
+        self._asking.clear()
+
+    def drop_answered(self, keys: Iterable[tuple[str | None, int | None]]) -> None:
+        """Drop the errors that ask for positions of partitions: the application has moved them, or reads them no more."""
+        for key in keys if self._asking else ():
+            error = self._asking.pop(key, None)
+            if error is not None:
+                with suppress(ValueError):
+                    super().remove(error)
+
+    def _forget(self, error: BaseException) -> None:
+        if isinstance(error, ASKING) and self._asking.get((error.topic, error.partition)) is error:
+            self._asking.pop((error.topic, error.partition), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,6 +10,7 @@ from pykafka.consumer.startrules import Position, Return
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import Buffers, OwnedPartition
+    from pykafka.consumer.failed_partitions import PendingErrors
     from pykafka.consumer.leader_epochs import CurrentLeader, LeaderEpochs, PreferredReplicas
     from pykafka.consumer.startrules import Outcome, StartRules
     from pykafka.exceptions import KafkaException
@@ -60,7 +60,7 @@ class FetchingConsumer(Protocol):
     @property
     def preferred_replicas(self) -> PreferredReplicas: ...
     @property
-    def errors(self) -> deque[BaseException]: ...
+    def errors(self) -> PendingErrors: ...
     def worker_failed(self, error: BaseException) -> None: ...
     def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None: ...
     def redirected(self, owned: OwnedPartition, broker_id: int) -> None: ...

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka.consumer.background_worker import BackgroundWorker
-from pykafka.consumer.failed_partitions import ErrorsToRaise, FailedPartitions, drop_answered, recreated
+from pykafka.consumer.failed_partitions import ErrorsToRaise, FailedPartitions, recreated
 from pykafka.consumer.fetcher import Fetcher
 from pykafka.consumer.leader_epochs import FETCH_COMPARES_FROM
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetResetNeededError
@@ -96,7 +96,7 @@ class Recovery(BackgroundWorker):
         """Go on with a partition that the application has moved, perhaps one that only the application could move."""
         consumer = self._consumer()
         if consumer is not None:
-            drop_answered(consumer.errors, [owned.key])
+            consumer.errors.drop_answered([owned.key])
         self._wake.set()
 
     def error_of(self, owned: OwnedPartition) -> KafkaException | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.consumer.background_worker import BackgroundWorker
-from pykafka.consumer.failed_partitions import ErrorsToRaise, drop_answered, may_lead_no_more
+from pykafka.consumer.failed_partitions import ErrorsToRaise, may_lead_no_more
 from pykafka.exceptions import KafkaException
 from pykafka.metrics.listener import FAILED
 from pykafka.utils.backoff import Backoff
@@ -113,7 +113,7 @@ class StartLookup(BackgroundWorker):
     def _drop_answered(self, keys: Collection[TopicPartition]) -> None:
         consumer = self._consumer()
         if consumer is not None:
-            drop_answered(consumer.errors, keys)
+            consumer.errors.drop_answered(keys)
 
     def waiting(self, keys: Collection[TopicPartition] | None = None) -> list[TopicPartition]:
         """Return the partitions, of these or of all, whose start is not known yet."""

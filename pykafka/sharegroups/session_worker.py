@@ -271,7 +271,7 @@ class SessionWorker:
     def _end_former(self) -> None:
         """End the session that was lost: a broker that has it yet would keep its records locked beside the next session.
 
-        If the broker refuses that, this tries again within the socket timeout.
+        If the broker refuses that by a retriable error, this tries again within the socket timeout.
         """
         request = wire.ShareAcknowledgeRequest(
             group_id=self._engine.options.group,
@@ -286,7 +286,8 @@ class SessionWorker:
                 break
             error = self._error(response.error_code, response.error_message, None, "ShareAcknowledge")
             log.info("share group %s: the lost session was not ended: %s", self._engine.options.group, error)
-            if self._stopping or self._handler.now() >= deadline:
+            # the fetch that follows raises an error that no other attempt ends, such as a missing right
+            if self._stopping or error is None or not error.retriable or self._handler.now() >= deadline:
                 break
             self._handler.sleep(RETRY_PAUSE_S)
         self._session.may_linger = False

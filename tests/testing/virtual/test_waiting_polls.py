@@ -330,6 +330,26 @@ def test_a_member_by_an_old_class_joins_in_one_call(
     assert left_idle(caplog) == []
 
 
+def test_a_managed_consumer_waits_for_messages_after_its_start(
+    run: Run, virtual: VirtualHandler, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in a forked child, whose first `consume()` starts it: it left its group while it waited for a message."""
+
+    def program(_: FakeCluster, client: KafkaClient) -> None:
+        consumer, _join = _managed(client)
+        consumer._starts.after_fork(True)
+        reads = virtual.spawn(consumer.consume)
+        virtual.sleep(LONG_S)
+        with client.producer() as producer:
+            producer.produce(TOPIC, b"one", partition=0).get()
+        assert reads.join(SOON_S)
+        assert reads.error is None
+        consumer.stop()
+
+    run(program)
+    assert left_idle(caplog) == []
+
+
 def test_a_slow_subscription_of_a_coordinator_is_idle(
     run: Run, virtual: VirtualHandler, caplog: pytest.LogCaptureFixture
 ) -> None:

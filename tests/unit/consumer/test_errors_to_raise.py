@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.failed_partitions import ErrorsToRaise
+from pykafka.consumer.failed_partitions import ErrorsToRaise, PendingErrors
 from pykafka.exceptions import (
     InvalidMessageError,
     KafkaException,
     LeaderNotFoundError,
+    OffsetResetNeededError,
     SocketDisconnectedError,
+    TopicRecreatedError,
     UnknownTopicOrPartition,
 )
 from pykafka.handlers import ThreadingHandler
@@ -97,3 +101,25 @@ def test_an_error_that_waits_to_be_raised_is_reported_once_whatever_is_raised_me
     assert judge(7, 2) == [1, 2, 0, 7]
     consumer.errors.clear()
     assert judge(7) == [7]
+
+
+@pytest.mark.parametrize("make", [OffsetResetNeededError, partial(TopicRecreatedError, "recreated")])
+def test_the_application_answers_the_errors_that_ask_for_positions(make: Callable[..., KafkaException]) -> None:
+    """Each of its calls finds those of its partitions, however many others have one."""
+    keys = [TopicPartition("t", number) for number in range(5)]
+    errors = PendingErrors()
+    for key in keys:
+        errors.append(make(topic=key.topic, partition=key.partition))
+        errors.append(LeaderNotFoundError("gone", topic=key.topic, partition=key.partition))
+    asked = list(errors)[::2]
+    assert errors.popleft() is asked[0]
+    errors.remove(asked[1])
+    errors.drop_answered(keys[:3])
+    assert [error for error in errors if error in asked] == asked[3:]
+    assert len(errors) == 7
+    errors.clear()
+    errors.append(asked[4])
+    errors.drop_answered(keys[:4])
+    assert list(errors) == asked[4:]
+    errors.drop_answered([TopicPartition("other", 4), *keys])
+    assert not errors

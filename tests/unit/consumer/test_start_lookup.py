@@ -10,6 +10,7 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import Buffers, OwnedPartition
+from pykafka.consumer.failed_partitions import PendingErrors
 from pykafka.consumer.fetching_consumer import Wanted
 from pykafka.consumer.leader_epochs import LeaderEpochs
 from pykafka.consumer.start_lookup import StartLookup
@@ -30,7 +31,7 @@ class Asker:
         self.handler = handler
         self.buffers = Buffers(handler, 1 << 20)
         self.buffers.closed = False
-        self.errors: deque[BaseException] = deque()
+        self.errors = PendingErrors()
         self.asked = 0
         self.answers: deque[int] = deque()
         self.come = handler.Event()

@@ -11,8 +11,10 @@ import pytest
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     CorruptResponseError,
+    GroupAuthorizationFailed,
     InvalidShareSessionEpoch,
     KafkaException,
+    ProtocolClientError,
     SocketDisconnectedError,
 )
 from pykafka.handlers import ThreadingHandler
@@ -33,13 +35,14 @@ class Broker:
         self.requests: list[Any] = []
         #: How many acknowledgements it refuses.
         self.refuses = 0
+        self.refusal: type[ProtocolClientError] = InvalidShareSessionEpoch
 
     def call(self, request: Any, channel: str, timeout_ms: int = 0) -> Any:
         self.requests.append(request)
         if isinstance(request, wire.ShareFetchRequest):
             return wire.ShareFetchResponse(acquisition_lock_timeout_ms=30_000)
         self.refuses -= 1
-        return wire.ShareAcknowledgeResponse(error_code=InvalidShareSessionEpoch.ERROR_CODE * (self.refuses >= 0))
+        return wire.ShareAcknowledgeResponse(error_code=self.refusal.ERROR_CODE * (self.refuses >= 0))
 
 
 class Owner:
@@ -102,14 +105,22 @@ def test_the_next_session_begins_when_the_lost_one_has_ended(worker: SessionWork
     assert [request.share_session_epoch for request in broker.requests] == [0, FINAL_EPOCH, 0]
 
 
-@pytest.mark.parametrize(("refuses", "pauses"), [(2, 2), (1_000, 2)], ids=["twice", "for good"])
+@pytest.mark.parametrize(
+    ("refuses", "refusal", "pauses"),
+    [
+        (2, InvalidShareSessionEpoch, 2),
+        (1_000, InvalidShareSessionEpoch, 2),
+        (1_000, GroupAuthorizationFailed, 0),  # the next fetch raises it
+    ],
+    ids=["twice", "for good", "not retriable"],
+)
 def test_a_refused_end_is_tried_again_within_the_socket_timeout(
-    worker: SessionWorker, broker: Broker, refuses: int, pauses: int
+    worker: SessionWorker, broker: Broker, refuses: int, refusal: type[ProtocolClientError], pauses: int
 ) -> None:
     """The broker kept the records of the former session locked: no member got them until their locks ended."""
     worker._fetch({KEY: ORDERS}, {})
     worker._lose(SocketDisconnectedError("gone"))
-    broker.refuses = refuses
+    broker.refuses, broker.refusal = refuses, refusal
     worker._fetch({KEY: ORDERS}, {})
     owner: Any = worker._engine
     assert owner.pauses == [RETRY_PAUSE_S] * pauses
