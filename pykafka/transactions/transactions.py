@@ -209,9 +209,7 @@ class Transactions:
                     status.producer_id, status.epoch = producer_id, epoch
                 return
             except KafkaException as error:
-                if isinstance(error, InvalidTxnState) or is_fence(
-                    error
-                ):  # it has ended; who is fenced hears it once more
+                if isinstance(error, InvalidTxnState) or is_fence(error):  # it has ended; a fence is raised once more
                     return
                 fault = fault_of_end(error)
                 if fault in (Fault.RETRY, Fault.REFRESH):
@@ -304,9 +302,12 @@ class Transactions:
                 raise self._unfinished("abort", None)
             engine.progress.wait(min(BATCH_POLL_INTERVAL_S, left))
             engine.progress.clear()
-        self._end(False, deadline)
-        with engine.lock:
-            engine.completion.failures.take()  # the abort has reported them
+        try:
+            self._end(False, deadline)
+        finally:  # the abort has reported failed messages, also if only the next begin gets an epoch
+            with engine.lock:
+                if self.status.state is not State.FATAL:
+                    engine.completion.failures.take()
 
     def _end(self, committed: bool, deadline: float) -> None:
         """Send EndTxn, if the coordinator knows of the transaction, and go to the next state."""

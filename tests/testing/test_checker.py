@@ -19,6 +19,7 @@ ORDINARY = (
     Ordinary(("TimeOut",), ("send", "close"), ("pause", "fail RETRIABLE"), lasts_ms=100),
     Ordinary(("NoTopic",), faults=("change delete",), lasts_ms=100),
     Ordinary(("InvalidRecordState",), ("acknowledge",)),
+    Ordinary(("NoLeader",), ("send",), ("leaderless {topic}",)),
 )
 
 

@@ -12,11 +12,12 @@ from pykafka.exceptions import InvalidShareSessionEpoch, ShareSessionNotFound
 from pykafka.handlers.threads import ThreadingHandler
 from pykafka.protocol import wire
 from pykafka.testing.fakecluster import FakeCluster
-from pykafka.testing.history import History
+from pykafka.testing.history import Fault, History
 from pykafka.testing.share_sessions import FINAL
+from pykafka.testing.simulate import report
 from pykafka.testing.simulation import remaking
 from pykafka.testing.simulation.extras import ORDERS
-from pykafka.testing.simulation.plan import FAULTS
+from pykafka.testing.simulation.plan import FAULTS, Leaderless, PlannedFault
 from pykafka.testing.simulation.remade import Remade
 from pykafka.testing.simulation.simulation import Simulation
 from pykafka.testing.simulation.storms import forgetting, late_ends, length, lost_sessions, subscriptions
@@ -109,6 +110,32 @@ def test_an_unclean_leader_is_none_that_is_down(is_down: bool, leader: int) -> N
         with cluster._locked() as state:
             found = state.topics["lossy"].partitions[0]
             assert (found.isr, found.copied_to) == ([1, 2, 3], {})
+
+
+def test_a_partition_without_a_leader_is_noted_while_it_lasts() -> None:
+    """All are stopped that were in sync, though one runs: messages wait for a leader, and no single fault is the reason."""
+    with FakeCluster(brokers=3) as cluster:
+        cluster.create_topic("a", 2, 2)
+        history = History(lambda: 0)
+        leaderless = Leaderless(World(0, ThreadingHandler(), cluster, history, None), 7)
+        for change, broker in ((cluster.stop, 1), (cluster.stop, 2), (cluster.start, 1), (cluster.start, 2)):
+            change(broker)
+            leaderless.look()
+    assert [
+        (one.action.words, one.action.number, one.action.ends) for one in history if isinstance(one.action, Fault)
+    ] == [
+        (("leaderless", "a", "0"), 7, False),
+        ((), 7, True),
+    ]
+
+
+@pytest.mark.parametrize("seed", [309, 325])
+def test_no_leader_explains_what_is_not_sent(seed: int) -> None:
+    stops = [(300, 9_000, 1), (600, 1_500, 2), (900, 9_000, 3)]
+    plan = [PlannedFault(at_ms, lasts_ms, "stop", (broker, True)) for at_ms, lasts_ms, broker in stops]
+    result = Simulation(seed, plan).run()
+    assert not result.failed, report(result)
+    assert any(one.error == "RequestTimedOut" for one in result.history)
 
 
 def test_the_end_of_a_share_session_is_not_refused(world: World) -> None:

@@ -21,7 +21,8 @@ class Ordinary:
 
     :param errors: their names
     :param calls: names of actions, or of what `Call` has, or the first words of these; empty: of all
-    :param faults: words of faults that explain them, with spaces between; empty: they need no fault
+    :param faults: words of faults that explain them, with spaces between; empty: they need no fault. `{topic}` stands for the
+        topic of the call
     :param lasts_ms: for how long after its end a fault explains them (ms)
     :param processes: names of programs; empty: of all
     """
@@ -72,4 +73,7 @@ def what_of(operation: Operation) -> str:
 def _explains(one: Ordinary, error: str, begun: Operation, ended: Operation, disturbances: Disturbances) -> bool:
     if not one.concerns(error, what_of(begun), ended.process):
         return False
-    return not one.faults or disturbances.any_between(begun.time_ms, ended.time_ms, one.faults, one.lasts_ms)
+    if not one.faults:
+        return True
+    causes = [cause.format(topic=getattr(begun.action, "topic", "")) for cause in one.faults]
+    return disturbances.any_between(begun.time_ms, ended.time_ms, causes, one.lasts_ms)

@@ -152,6 +152,9 @@ ORDINARY: tuple[Ordinary, ...] = (
     Ordinary(("OffsetsNotCommitted",), ("stop consumer",), (*UNREACHABLE, *REFUSED), LASTS_MS),
     # The node of an owner stays until its session ends: another member meets it in vain for that long.
     Ordinary(("ZooKeeperError", "PartitionOwnedError"), faults=ZOOKEEPER, lasts_ms=LASTS_MS),
+    # All are stopped that were in sync.
+    Ordinary(("RequestTimedOut",), ("send",), ("leaderless {topic}",), LASTS_MS),
+    Ordinary(("LeaderNotFoundError",), faults=("leaderless",), lasts_ms=LASTS_MS, processes=("a1",)),
     # A topic that a look-up has made anew has one replica, and no leader while that one is stopped.
     Ordinary(("RequestTimedOut",), ("send",), ("stop", "isolate"), LASTS_MS, processes=("p5",)),
     # The preferred leader is away, or does not have all yet.

@@ -32,6 +32,11 @@ def time_out_of_another_fault(story: Story) -> None:
     story.unknown(story.invoke("c", Call("close")), "TimeOut")
 
 
+def no_leader_of_another_topic(story: Story) -> None:
+    story.fault("leaderless", "others", "0", number=1)
+    story.unknown(story.invoke("p", Send(TOPIC, 1, 0)), "NoLeader")
+
+
 def time_out_of_another_call(story: Story) -> None:
     story.fault("pause", "1", number=1)
     story.unknown(story.invoke("c", Call("flush")), "TimeOut")
@@ -120,6 +125,11 @@ def dead_letter_of(story: Story, times: int) -> None:
         story.note("l", DeadLetter(GROUP, Place(TOPIC, 0, 4)))
 
 
+def no_leader(story: Story) -> None:
+    story.fault("leaderless", TOPIC, "0", number=1)
+    story.unknown(story.invoke("p", Send(TOPIC, 1, 0)), "NoLeader")
+
+
 def in_time(story: Story) -> None:
     story.call("close", timeout_ms=10, lasts_ms=10)
     story.invoke("d", Poll(), 5)
@@ -135,6 +145,7 @@ PLANTED: list[tuple[str, Write]] = [
     ("unexplained-error", time_out_without_a_fault),
     ("unexplained-error", time_out_of_another_fault),
     ("unexplained-error", time_out_of_another_call),
+    ("unexplained-error", no_leader_of_another_topic),
     ("unexplained-error", no_topic_without_its_deletion),
     ("late-end", late_end),
     ("no-end", no_end),
@@ -144,6 +155,7 @@ PLANTED: list[tuple[str, Write]] = [
 LEGAL: list[tuple[str, Write]] = [
     ("", dead_letters),
     ("", explained_errors),
+    ("", no_leader),
     ("", deleted_on_purpose),
     ("", given_up_by_two_owners),
     ("dead-letter-twice", dead_letter_sent_again),

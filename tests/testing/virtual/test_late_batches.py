@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.exceptions import KafkaException, TransactionAbortedError
+from pykafka.exceptions import ConcurrentTransactions, KafkaException, TransactionAbortedError
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Scheduler, VirtualHandler
 
@@ -54,6 +54,37 @@ def test_an_abort_ends_though_a_topic_was_deleted(
             return took
 
     assert scheduler.run(program) < 1.0
+
+
+def test_no_later_call_raises_what_an_abort_has_failed_that_gets_no_epoch(
+    scheduler: Scheduler, virtual: VirtualHandler
+) -> None:
+    """The coordinator writes the markers of the transaction before: the abort has no new epoch in time, the next begin has."""
+
+    def program() -> Any:
+        with (
+            FakeCluster(1, {"orders": 1}, handler=virtual, as_version="2.8") as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=SOCKET_MS) as client,
+        ):
+            producer: Any = client.producer(transactional_id=ID, delivery_timeout_ms=500)
+            producer.begin_transaction()
+            producer.produce("orders", b"before")
+            cluster.hold_markers()
+            producer.commit_transaction()
+            producer.begin_transaction()
+            producer.produce("orders", b"not sent")
+            virtual.sleep(6)  # the sender adds the partition no longer
+            with pytest.raises(ConcurrentTransactions):
+                producer.abort_transaction(timeout=1.0)
+            cluster.release_markers()
+            producer.begin_transaction()
+            producer.produce("orders", b"behind")
+            producer.flush()  # it raised MessagesNotDelivered for the one that was not sent
+            producer.commit_transaction()
+            producer.close()
+            return [record.value for record in cluster.records("orders") if record.value is not None]
+
+    assert scheduler.run(program) == [b"before", b"behind"]
 
 
 def test_close_ends_the_transaction_of_an_abort_that_was_cut_off(scheduler: Scheduler, virtual: VirtualHandler) -> None:
