@@ -513,7 +513,8 @@ class GroupOffsets:
     ) -> dict[TopicPartition, KafkaException]:
         coordinator = self.coordinator_by(deadline)
         ids = self._ids(offsets, of)
-        version = _version(coordinator, wire.OffsetCommitRequest, COMMIT_BY_ID if ids else 0, COMMIT_CEILING)
+        left = left_ms(deadline, self._cluster.handler.now(), LEAST_MS)
+        version = _version(coordinator, wire.OffsetCommitRequest, COMMIT_BY_ID if ids else 0, COMMIT_CEILING, left)
         if version == 0:  # version 0 commits to ZooKeeper, later ones to Kafka
             raise error_for(UnsupportedVersion.ERROR_CODE, broker=coordinator.address, api="OffsetCommit")
         wanted = {
@@ -547,7 +548,9 @@ class GroupOffsets:
     def _fetch_once(self, partitions: Collection[TopicPartition], deadline: float) -> Fetched:
         coordinator = self.coordinator_by(deadline)
         ids = self._ids(partitions, {})
-        version = max(_version(coordinator, wire.OffsetFetchRequest, FETCH_BY_ID if ids else 0, FETCH_CEILING), 1)
+        left = left_ms(deadline, self._cluster.handler.now(), LEAST_MS)
+        asked = _version(coordinator, wire.OffsetFetchRequest, FETCH_BY_ID if ids else 0, FETCH_CEILING, left)
+        version = max(asked, 1)
         request = fetch_request(self._group, version, partitions, ids)
         began = self._cluster.handler.now()
         response = self._call(coordinator, request, version, deadline)
@@ -569,11 +572,11 @@ def _no_epoch(_: TopicPartition, _offset: int) -> int:
     return -1
 
 
-def _version(coordinator: Node, request: type[Request[Any]], by_id: int, by_name: int) -> int:
+def _version(coordinator: Node, request: type[Request[Any]], by_id: int, by_name: int, timeout_ms: int) -> int:
     """Return the version of a request: that by topic id, if it is above 0 and the broker has it, else one by name."""
-    if by_id and coordinator.api_version(request, by_id) == by_id:
+    if by_id and coordinator.api_version(request, by_id, timeout_ms) == by_id:
         return by_id
-    return coordinator.api_version(request, by_name)
+    return coordinator.api_version(request, by_name, timeout_ms)
 
 
 def _worst(failures: Mapping[TopicPartition, KafkaException]) -> KafkaException:
