@@ -223,19 +223,13 @@ class GroupOffsets:
         committed: dict[TopicPartition, int] = {}
         gone: dict[TopicPartition, int] = {}
         recreated: list[TopicRecreatedError] = []
-
         lost: dict[TopicPartition, int] = {}
-        if (may_commit := self.membership.may_commit) is not None and not may_commit():
-            raise ShareLostError(
-                f"group {self._group}: the session in ZooKeeper has ended, or may have, so other members may read these "
-                "messages again; the next call for messages joins again",
-                dict(remaining.items()),
-            )
-
+        self._check_session(remaining)
         named = self.membership.identity
 
         def attempt() -> None:
             nonlocal named
+            self._check_session(remaining)  # it may have ended since the first attempt
             if callable(offsets):
                 of.update(
                     self.ids_of(remaining)
@@ -267,6 +261,8 @@ class GroupOffsets:
         except KafkaException as error:
             if listener is not None:
                 listener.on_event(FAILED, f"commit of group {self._group}", self._cluster.handler.now() - began, error)
+            if isinstance(error, ShareLostError):
+                raise
             remaining.update(lost)
             failed = {(topic, id_): offset for (topic, id_), offset in remaining.items()}
             if isinstance(error, MEMBER_IS_OUT) and self.membership.generation_id >= 0:
@@ -293,6 +289,16 @@ class GroupOffsets:
             for key, offset in committed.items():
                 log.debug("group %s: committed offset %d of %s", self._group, offset, key)
         return committed
+
+    def _check_session(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Raise ShareLostError if this is a member of a group in ZooKeeper that may not own its partitions any more."""
+        may_commit = self.membership.may_commit
+        if may_commit is not None and not may_commit():
+            raise ShareLostError(
+                f"group {self._group}: the session in ZooKeeper has ended, or may have, so other members may read these "
+                "messages again; the next call for messages joins again",
+                {(topic, id_): offset for (topic, id_), offset in offsets.items()},
+            )
 
     def _renewed(
         self,
@@ -418,10 +424,9 @@ class GroupOffsets:
                 log.info("group %s: %s; trying again", self._group, error)
                 if self.membership.listener is not None:
                     self.membership.listener.on_event(FAILED, f"group {self._group}", 0.0, error)
-                if isinstance(error, NotCoordinatorForGroup) and not moved:
-                    moved = self._has_moved(refused_by, deadline)
-                    if moved:  # the new one need not be spared
-                        continue
+                refused = isinstance(error, NotCoordinatorForGroup) and not moved
+                if refused and (moved := self._has_moved(refused_by, deadline)):  # the new one need not be spared
+                    continue
             self._cluster.handler.sleep(max(0.0, min(self._pauses.seconds(tries), deadline - now())))
         raise AssertionError("unreachable")
 
@@ -455,6 +460,15 @@ class GroupOffsets:
         left = left_ms(deadline, self._cluster.handler.now(), LEAST_MS)
         timeout_ms = min(left, coordinator.timeout_ms(CHANNEL))
         return coordinator.call(request, CHANNEL, version=version, timeout_ms=timeout_ms, strict=True)
+
+    def _version(
+        self, coordinator: Node, request: type[Request[Any]], by_id: int, by_name: int, deadline: float
+    ) -> int:
+        """Return the version of a request: that by topic id, if it is above 0 and the broker has it, else one by name."""
+        left = left_ms(deadline, self._cluster.handler.now(), LEAST_MS)
+        if by_id and coordinator.api_version(request, by_id, left) == by_id:
+            return by_id
+        return coordinator.api_version(request, by_name, left)
 
     def ids_of(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, UUID | None]:
         """Return the id of the topic that the offset of each partition is of; None if it is not known."""
@@ -512,7 +526,8 @@ class GroupOffsets:
     ) -> dict[TopicPartition, KafkaException]:
         coordinator = self.coordinator_by(deadline)
         ids = self._ids(offsets, of)
-        version = _version(coordinator, wire.OffsetCommitRequest, COMMIT_BY_ID if ids else 0, COMMIT_CEILING)
+        by_id = COMMIT_BY_ID if ids else 0
+        version = self._version(coordinator, wire.OffsetCommitRequest, by_id, COMMIT_CEILING, deadline)
         if version == 0:  # version 0 commits to ZooKeeper, later ones to Kafka
             raise error_for(UnsupportedVersion.ERROR_CODE, broker=coordinator.address, api="OffsetCommit")
         wanted = {
@@ -546,7 +561,8 @@ class GroupOffsets:
     def _fetch_once(self, partitions: Collection[TopicPartition], deadline: float) -> Fetched:
         coordinator = self.coordinator_by(deadline)
         ids = self._ids(partitions, {})
-        version = max(_version(coordinator, wire.OffsetFetchRequest, FETCH_BY_ID if ids else 0, FETCH_CEILING), 1)
+        by_id = FETCH_BY_ID if ids else 0
+        version = max(self._version(coordinator, wire.OffsetFetchRequest, by_id, FETCH_CEILING, deadline), 1)
         request = fetch_request(self._group, version, partitions, ids)
         began = self._cluster.handler.now()
         response = self._call(coordinator, request, version, deadline)
@@ -566,13 +582,6 @@ def _unknown(_: TopicPartition) -> UUID | None:
 
 def _no_epoch(_: TopicPartition, _offset: int) -> int:
     return -1
-
-
-def _version(coordinator: Node, request: type[Request[Any]], by_id: int, by_name: int) -> int:
-    """Return the version of a request: that by topic id, if it is above 0 and the broker has it, else one by name."""
-    if by_id and coordinator.api_version(request, by_id) == by_id:
-        return by_id
-    return coordinator.api_version(request, by_name)
 
 
 def _worst(failures: Mapping[TopicPartition, KafkaException]) -> KafkaException:

@@ -213,7 +213,7 @@ class _Search:
         left_ms = self._left_ms()
         if left_ms is not None:
             broker.connect_within(min(left_ms, broker.socket_timeout_ms))
-        version = broker.api_version(wire.ListOffsetsRequest)
+        version = broker.api_version(wire.ListOffsetsRequest, timeout_ms=self._left_ms())
         errors = self._ask_by(version, broker, timestamps)
         if not errors:
             return errors
@@ -223,7 +223,7 @@ class _Search:
         if not timeless:
             return errors
         try:
-            oldest = broker.api_version(wire.ListOffsetsRequest, 0)
+            oldest = broker.api_version(wire.ListOffsetsRequest, 0, self._left_ms())
         except UnsupportedVersion:
             return errors
         if oldest == version:

@@ -17,6 +17,7 @@ from pykafka.exceptions import (
     WrongBrokerError,
 )
 from pykafka.network.dialing import Attempt
+from pykafka.network.patience import Patience
 from pykafka.protocol import versions, wire
 from pykafka.protocol.schema import decode_response, encode_request
 from pykafka.protocol.versions import (
@@ -370,6 +371,13 @@ class ApiVersions:
         self._ask_again_s = ASK_AGAIN_S
         # The versions that were chosen by an answer.
         self._chosen: tuple[ApiRanges | None, dict[Any, int]] = (None, {})
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Leave the worker that asks to the parent process."""
+        # Asks again, for calls with little time, and why it could not.
+        self._patience = Patience(self._handler, f"versions of {self._node.address}")
+        self._probe_error: KafkaException | None = None
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -423,36 +431,67 @@ class ApiVersions:
         """Ask anew at the next connect: another version may run there now. Until it answers, its last answer holds."""
         self._doubted = True
 
-    def _ask_again(self) -> None:
+    def _ask_again(self, timeout_ms: int | None) -> None:
         """Ask a broker that was taken for 0.8.2, over a connection that nobody else uses."""
         self._ask_again_at = self._handler.now() + self._ask_again_s  # for others; it is set anew with the answer
         try:
-            self._ask_over("probe", ASK_AGAIN_CONNECT_MS)
+            self._ask_over(ASK_AGAIN_CONNECT_MS, timeout_ms)
         except KafkaException as error:
             log.info("broker %s cannot be asked for its versions again now: %s", self._node.address, error)
 
-    def _ask_over(self, name: str, timeout_ms: int | None) -> None:
-        """Ask over a connection that nobody else uses."""
-        channel = self._node.channel(name)
+    def _ask_over(self, connect_ms: int | None, timeout_ms: int | None) -> None:
+        """Ask over a connection that nobody else uses. If the time is over before, the next call waits for the same answer.
+
+        :param connect_ms: for connecting; None: as long as the channel takes
+        :param timeout_ms: for all of it; None: as long as it takes
+        :raises KafkaException: the broker cannot be asked
+        """
+        if timeout_ms is None:
+            self._probe(connect_ms)
+            return
+        if self._patience.is_over:
+            self._patience.begin(self._probe_for_others, connect_ms)
+        if not self._patience.wait(timeout_ms / 1000):
+            raise ResponseTimeoutError(
+                "the broker is asked for its versions once more, and has not answered yet; the next call waits for the same "
+                "answer",
+                broker=self._node.address,
+                api="ApiVersions",
+            )
+        if self._probe_error is not None:
+            raise self._probe_error.again()
+
+    def _probe_for_others(self, connect_ms: int | None) -> None:
+        self._probe_error = None
+        try:
+            self._probe(connect_ms)
+        except KafkaException as error:
+            self._probe_error = error.again()
+            raise
+
+    def _probe(self, connect_ms: int | None) -> None:
+        before, channel = self.found, self._node.channel("probe")
         channel.drop()
         self._doubted = True
-        channel.open(timeout_ms)
+        channel.open(connect_ms)
         channel.drop()
+        if self.found == before:
+            self._confirmed = before
 
-    def _contradicts_itself(self) -> bool:
+    def _contradicts_itself(self, timeout_ms: int | None) -> bool:
         """Ask once more, unless the broker has given its answer twice; return whether it gives another one now.
 
         An answer that was damaged on its way, or that a proxy gave in the broker's place, would otherwise be believed until
         a connection is lost.
 
+        :param timeout_ms: for asking; None: as long as it takes
         :raises KafkaException: the broker cannot be asked
         """
         before = self.found
         if self._is_given or before is None or before == self._confirmed or before is versions.RANGES_0_8_2:
             return False  # 0.8.2 took many connections to be recognised, and is asked again from time to time
-        self._ask_over("probe", None)
+        self._ask_over(None, timeout_ms)
         if self.found == before:
-            self._confirmed = self.found
             return False
         text = "broker %s says now that it speaks other versions than it has said before: %s"
         self._node.warn(text, self._node.address, _changes(before, self.found or {}))
@@ -460,12 +499,15 @@ class ApiVersions:
 
     # -- choosing --------------------------------------------------------------------------------------------------
 
-    def ranges(self) -> ApiRanges:
-        """Return {API key: (lowest version, highest version)}, connecting where no answer is there yet."""
+    def ranges(self, timeout_ms: int | None = None) -> ApiRanges:
+        """Return {API key: (lowest version, highest version)}, connecting if no answer is there yet.
+
+        :param timeout_ms: for that; None: as long as it takes
+        """
         if self.found is None:
-            self._node.channel("main").open()
+            self._node.channel("main").open(timeout_ms)
         elif self._is_to_be_asked_again() and not self._is_given:
-            self._ask_again()
+            self._ask_again(timeout_ms)
         found = self.found
         if found is None:  # the connection was made before this process was forked
             raise SocketDisconnectedError(
@@ -473,11 +515,13 @@ class ApiVersions:
             )
         return found
 
-    def choose(self, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
+    def choose(self, request_cls: type[Request[Any]], ceiling: int | None = None, timeout_ms: int | None = None) -> int:
         """Return the highest version that broker and client have; "none" is believed when the broker has said so twice.
 
         :param ceiling: no version above this one
+        :param timeout_ms: for asking the broker, if it has to be asked; None: as long as it takes
         :raises UnsupportedVersion: there is none
+        :raises ResponseTimeoutError: the broker has not said so twice by then; the next call waits for its answer
         """
         answer, chosen = self._chosen
         if answer is not None and answer is self.found:
@@ -485,14 +529,14 @@ class ApiVersions:
             if version is not None:
                 return version
         try:
-            return self._choose(request_cls, ceiling)
+            return self._choose(request_cls, ceiling, timeout_ms)
         except UnsupportedVersion:
-            if not self._contradicts_itself():
+            if not self._contradicts_itself(timeout_ms):
                 raise
-        return self._choose(request_cls, ceiling)
+        return self._choose(request_cls, ceiling, timeout_ms)
 
-    def _choose(self, request_cls: type[Request[Any]], ceiling: int | None) -> int:
-        ranges = self.ranges()
+    def _choose(self, request_cls: type[Request[Any]], ceiling: int | None, timeout_ms: int | None) -> int:
+        ranges = self.ranges(timeout_ms)
         version = versions.choose(request_cls, ranges, ceiling=ceiling, broker=self._node.address)
         if ranges is not versions.RANGES_0_8_2:  # such a broker is asked again from time to time
             answer, chosen = self._chosen
@@ -507,7 +551,7 @@ class ApiVersions:
         key, found = request_cls.api_key, self.found
         if found is not None and key in found:
             return True
-        return key in self.ranges() or (self._contradicts_itself() and key in self.ranges())
+        return key in self.ranges() or (self._contradicts_itself(None) and key in self.ranges())
 
     def check(self, request_cls: type[Request[Any]], version: int) -> None:
         """Check that a version that was chosen for an earlier connection is spoken at this one, too.

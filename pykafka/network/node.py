@@ -316,6 +316,7 @@ class Node:
         for worker in self._shared.values():
             worker.abandon()
         self._channels.after_fork()
+        self.versions.after_fork()
         self._lock = self._handler.Lock()
         self._shared = {}
 
@@ -365,22 +366,24 @@ class Node:
         """Return {api key: (lowest version, highest version)} of this broker, connecting if that is needed."""
         return self.versions.ranges()
 
-    def api_version(self, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
+    def api_version(
+        self, request_cls: type[Request[Any]], ceiling: int | None = None, timeout_ms: int | None = None
+    ) -> int:
         """Return the highest version of an API that the broker and this client speak.
 
         :param ceiling: no version above this one
+        :param timeout_ms: for asking the broker, if it has to be asked; None: as long as it takes
         :raises UnsupportedVersion: there is none, and the broker has said so twice
         """
-        return self.versions.choose(request_cls, ceiling)
+        return self.versions.choose(request_cls, ceiling, timeout_ms)
 
     def connect_within(self, timeout_ms: int) -> None:
-        """Connect, if the broker's versions are not known yet, so that `api_version` does not wait for longer than a time.
+        """Ask for the broker's versions if they are not known, or in doubt, so that `api_version` need not wait for them.
 
         :param timeout_ms: for connecting, and for the broker's answer
         :raises SocketDisconnectedError: the broker cannot be reached
         """
-        if not self.knows_versions:
-            self.channel("main").open(timeout_ms)
+        self.versions.ranges(timeout_ms)
 
     def has(self, request_cls: type[Request[Any]]) -> bool:
         """Return whether the broker has an API, in whatever version."""
@@ -435,14 +438,15 @@ class Node:
                 connection = self._channels.get(channel).open(
                     self._connect_ms(timeout_ms if bounds_all else None, until)
                 )
-                if bounds_all:
-                    timeout_ms = self._left_ms(due)
             if version is None:
-                chosen = self.versions.choose(type(request), ceiling)
+                left_ms = self._connect_ms(self._left_ms(due) if bounds_all else None, until)
+                chosen = self.versions.choose(type(request), ceiling, left_ms)
             else:
                 chosen = version
                 if before is not None and before is not self.versions.found:
                     self.versions.check(type(request), version)
+            if bounds_all:
+                timeout_ms = self._left_ms(due)
             sent: InFlightRequest[R] = InFlightRequest(self._handler, request, chosen, self._peer)
             if keep and timeout_ms < usual_ms:
                 sent.early = (usual_ms - timeout_ms) / 1000

@@ -239,7 +239,8 @@ class Coordinator:
 
     def can_bump_epoch(self, deadline: float) -> bool:
         """Return whether the coordinator raises the epoch of one that names its own (since Kafka 2.5); errors: see `_ask`."""
-        return self._coordinator(deadline).api_version(wire.InitProducerIdRequest, INIT) >= INIT_BUMPS
+        coordinator = self._coordinator(deadline)
+        return coordinator.api_version(wire.InitProducerIdRequest, INIT, self._left_ms(deadline)) >= INIT_BUMPS
 
     @property
     def unanswered(self) -> bool:
@@ -247,7 +248,8 @@ class Coordinator:
         return bool(self._status.unanswered)
 
     def _is_implicit(self, deadline: float) -> bool:
-        if self._coordinator(deadline).api_version(wire.EndTxnRequest) < END[True]:
+        coordinator = self._coordinator(deadline)
+        if coordinator.api_version(wire.EndTxnRequest, timeout_ms=self._left_ms(deadline)) < END[True]:
             return False
         request = wire.ApiVersionsRequest(client_software_name="pykafka", client_software_version=__version__)
         response = self._ask(request, deadline, None, lambda found: self._error(found.error_code, "ApiVersions"))
@@ -377,7 +379,7 @@ class Coordinator:
 
         ceiling = COMMIT_BY_ID if ids and self._status.implicit else OFFSET_COMMIT[self._status.implicit]
         find = partial(where.find, deadline)
-        if find().api_version(wire.TxnOffsetCommitRequest, ceiling) < NAMES_MEMBER:
+        if find().api_version(wire.TxnOffsetCommitRequest, ceiling, self._left_ms(deadline)) < NAMES_MEMBER:
             raise UnsupportedVersion(
                 "the broker is older than Kafka 2.5: it cannot check whether this consumer is still in the group",
                 api="TxnOffsetCommit",
@@ -414,14 +416,18 @@ class Coordinator:
     def _error(self, code: int, api: str) -> KafkaException | None:
         return error_for(code, api=api) if code else None
 
+    def _left_ms(self, deadline: float) -> int:
+        return max(1, round((deadline - self._cluster.handler.now()) * 1000))
+
     def _coordinator(self, deadline: float) -> Node:
         cluster = self._cluster
         found = self._found  # another worker may forget it meanwhile
         if found is None:
-            left_ms = max(1, round((deadline - cluster.handler.now()) * 1000))
+            left_ms = self._left_ms(deadline)
             found = self._found = wait_for_coordinator(cluster, self._status.transactional_id, left_ms, TRANSACTIONS)
-        left_ms = max(1, round((deadline - cluster.handler.now()) * 1000))
-        found.connect_within(min(left_ms, cluster.socket_timeout_ms))  # as `api_version` would, for longer
+        found.connect_within(
+            min(self._left_ms(deadline), cluster.socket_timeout_ms)
+        )  # as `api_version` would, for longer
         return found
 
     def _forget(self, error: KafkaException) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
+from pykafka.consumer.committed_offsets import GroupOffsets, Membership
+from pykafka.exceptions import ShareLostError
 from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
 from pykafka.testing import FakeCluster
@@ -191,3 +193,31 @@ def test_a_commit_follows_a_coordinator_that_has_moved_at_once(
             return tried[-1][0] - tried[0][0]
 
     assert least <= scheduler.run(program) < most
+
+
+def test_a_commit_is_not_repeated_once_the_session_in_zookeeper_has_ended(
+    scheduler: Scheduler, virtual: VirtualHandler
+) -> None:
+    """The brokers do not know such groups: they took it, though another member had gone on from there."""
+
+    def program() -> int:
+        with (
+            FakeCluster(brokers=1, topics={"orders": 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            key, sessions = ORDERS[0], [True]
+            member = GroupOffsets(client.cluster, GROUP, 1_000, 5, Membership(may_commit=lambda: sessions[0]))
+            other = GroupOffsets(client.cluster, GROUP, 1_000, 5)
+
+            def takes_over(request: Request[Any]) -> bool:
+                sessions[0] = False
+                return is_repeated(request)
+
+            cluster.fail("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", when=takes_over)
+            with pytest.raises(ShareLostError) as caught:
+                member.commit({key: BEFORE})
+            assert caught.value.failures == {key: BEFORE}
+            other.commit({key: AFTER})
+            return other.fetch([key])[key].offset
+
+    assert scheduler.run(program) == AFTER
