@@ -287,9 +287,12 @@ class LeaderRequests:
 
     def _connected(self, waits: bool) -> RequestHandler:
         """Return the connection; parameters: see `send`."""
-        if not waits and not self._is_ready:
+        if waits:
+            return self.channel.open()
+        requests = self.channel.requests  # not by `open`: that connects if this one has ended since the look below
+        if requests is None or not self._is_ready:
             raise _MustWait
-        return self.channel.open()
+        return requests
 
     def _put_back(self, batches: list[ProducerBatch]) -> None:
         """Put batches back, which go again at once."""

@@ -144,8 +144,9 @@ class TaskTransaction:
 
     def must_add(self, batches: Sequence[ProducerBatch]) -> bool:
         """Return whether partitions of some batches have to be added first; brokers do that in version 2 (KIP-890)."""
-        keys = {TopicPartition(batch.topic, batch.partition_id) for batch in batches}
-        return not (self._status.implicit or keys <= self._added)
+        if self._status.implicit:
+            return False
+        return not all((batch.topic, batch.partition_id) in self._added for batch in batches)
 
     def number(self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]) -> None:
         """Give batches their numbers, and their partitions a place in the transaction.

@@ -549,8 +549,10 @@ class Transactions:
 
     def must_add(self, batches: Sequence[ProducerBatch]) -> bool:
         """Return whether partitions of some batches have to be added first; brokers do that in version 2 (KIP-890)."""
-        keys = {TopicPartition(batch.topic, batch.partition_id) for batch in batches}
-        return not (self.status.implicit or keys <= self.status.partitions)
+        if self.status.implicit:
+            return False
+        added = self.status.partitions
+        return not all((batch.topic, batch.partition_id) in added for batch in batches)
 
     def number(self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]) -> None:
         """Number batches, after adding their partitions to the transaction.

@@ -11,6 +11,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.exceptions import KafkaException
+from pykafka.network.channel import Channel
 from pykafka.network.node import Node
 from pykafka.producer.leader_requests import LeaderRequests
 from pykafka.testing import FakeCluster
@@ -73,6 +74,29 @@ def test_callers_send_again_after_an_error_that_may_be_about_a_format(
 
     scheduler.run(program)
     assert sent == [(False, False)] * 5
+
+
+def test_a_caller_asks_for_no_connection_that_would_be_made(
+    scheduler: Scheduler, virtual: VirtualHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that ended between the caller's look and its use was made again in the caller's worker."""
+    opened: list[object] = []
+    make = Channel.open
+
+    def noted(channel: Channel, timeout_ms: int | None = None) -> Any:
+        opened.append(scheduler.current)
+        return make(channel, timeout_ms)
+
+    def program() -> bool:
+        with _cluster(virtual) as (_, client), client.producer(linger_ms=1_000) as producer:
+            producer.produce("orders", b"connects", partition=0).get(5)
+            monkeypatch.setattr(Channel, "open", noted)
+            for _ in range(5):
+                producer.produce("orders", b"x", partition=0).get(5)
+            monkeypatch.setattr(Channel, "open", make)
+            return scheduler.current in opened
+
+    assert scheduler.run(program) is False
 
 
 @pytest.mark.parametrize("timeout", [None, 5.0])
