@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 from pykafka.consumer.startrules import Position, Return
 
 if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Iterable
+
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import Buffers, OwnedPartition
-    from pykafka.consumer.failed_partitions import PendingErrors
     from pykafka.consumer.leader_epochs import CurrentLeader, LeaderEpochs, PreferredReplicas
     from pykafka.consumer.startrules import Outcome, StartRules
     from pykafka.exceptions import KafkaException
@@ -26,6 +28,15 @@ Wanted = Position | Return | None
 #: Offsets, each with the leader epochs of the records before it, and the errors of partitions that have none. A partition in
 #: neither begins where the application says.
 Starts = tuple[dict["TopicPartition", tuple[int, "LeaderEpochs"]], dict["TopicPartition", "KafkaException"]]
+
+
+class Errors(Protocol):
+    """The errors of its workers that calls have still to raise, in order; `PendingErrors`."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> BaseException: ...
+    def copy(self) -> deque[BaseException]: ...
+    def drop_answered(self, keys: Iterable[tuple[str | None, int | None]]) -> None: ...
 
 
 class FetchingConsumer(Protocol):
@@ -60,7 +71,7 @@ class FetchingConsumer(Protocol):
     @property
     def preferred_replicas(self) -> PreferredReplicas: ...
     @property
-    def errors(self) -> PendingErrors: ...
+    def errors(self) -> Errors: ...
     def worker_failed(self, error: BaseException) -> None: ...
     def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None: ...
     def redirected(self, owned: OwnedPartition, broker_id: int) -> None: ...
