@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Fault, Seen
 from pykafka.testing.replicas import NO_LEADER
 from pykafka.testing.simulation import share_faults
@@ -380,7 +381,8 @@ class Injector:
             self._steps += [(fault.at_ms, number, fault, True), (fault.at_ms + fault.lasts_ms, number, fault, False)]
         self._steps.sort(key=lambda step: step[:2])
         self._undo: dict[int, Undo] = {}
-        self._leaderless = Leaderless(world, len(plan))
+        cluster: object = world.cluster  # or real brokers, which do not show it
+        self._leaderless = Leaderless(world, len(plan)) if isinstance(cluster, FakeCluster) else None
 
     def run(self) -> None:
         """Apply the plan, until it is over or stopped; then put all right."""
@@ -399,7 +401,8 @@ class Injector:
             elif number in self._undo:
                 self._undo.pop(number)()
                 self._world.history.note("faults", Fault(f"end of {fault.name}{fault.arguments!r}", (), number, True))
-            self._leaderless.look()
+            if self._leaderless is not None:
+                self._leaderless.look()
         for undo in self._undo.values():
             undo()
         self._heal()
