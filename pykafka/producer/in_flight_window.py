@@ -222,9 +222,8 @@ class InFlightWindow:
             return self.batches[0]
         if not self._hole and not any(in_flight.broken or in_flight.bypassed for in_flight in self.batches):
             return self.batches[0]
-        for (
-            in_flight
-        ) in self.batches:  # one that is not written proves nothing of those behind it: its log may be another
+        # One that is not written proves nothing of those behind it: its log may be another.
+        for in_flight in self.batches:
             if in_flight.outcome_unknown and not in_flight.bypassed and in_flight.numbered:
                 return in_flight
         self._renumber()

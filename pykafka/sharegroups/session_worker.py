@@ -150,9 +150,8 @@ class SessionWorker:
         # ending a connection on which nothing comes takes time, too
         if worker is not None and not worker.join(max(0.0, left - min(CLOSE_TIMEOUT_S, left / 2))):
             self.broker.drop_channel(self._channel, drain_s=0.0)  # the time for answers is over
-            worker.join(
-                max(0.0, deadline - self._handler.now())
-            )  # until it has said so of the acknowledgements under way
+            # Until it has said so of the acknowledgements under way.
+            worker.join(max(0.0, deadline - self._handler.now()))
 
     # -- the worker ------------------------------------------------------------------------------------------------
 

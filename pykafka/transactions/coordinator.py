@@ -58,6 +58,7 @@ from pykafka.metrics.listener import FAILED
 from pykafka.network.authentication import LOGIN_ERRORS, is_answer
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -302,9 +303,8 @@ class Coordinator:
         """Return whether the coordinator does not know a topic, and the cluster does not either: it was deleted."""
         if not isinstance(error, UnknownTopicOrPartition) or error.topic is None:
             return False
-        left_ms = max(1, round((deadline - self._cluster.handler.now()) * 1000))
         try:
-            self._cluster.update([error.topic], min(left_ms, self._cluster.socket_timeout_ms))
+            self._cluster.update([error.topic], min(self._left_ms(deadline), self._cluster.socket_timeout_ms))
         except KafkaException as failure:
             log.info("topic %s may have been deleted, and metadata cannot be fetched: %s", error.topic, failure)
             return False
@@ -392,9 +392,8 @@ class Coordinator:
         """Return the error of a commit; that of an unknown id says so if the topic has another id now."""
         if not isinstance(error, UnknownTopicId) or error.topic is None:
             return error
-        left_ms = max(1, round((deadline - self._cluster.handler.now()) * 1000))
         try:
-            self._cluster.update([error.topic], min(left_ms, self._cluster.socket_timeout_ms))
+            self._cluster.update([error.topic], min(self._left_ms(deadline), self._cluster.socket_timeout_ms))
         except KafkaException as failure:  # the commit has its answer all the same
             log.info("topic %s may have been recreated, and metadata cannot be fetched: %s", error.topic, failure)
             return error
@@ -417,17 +416,16 @@ class Coordinator:
         return error_for(code, api=api) if code else None
 
     def _left_ms(self, deadline: float) -> int:
-        return max(1, round((deadline - self._cluster.handler.now()) * 1000))
+        return left_ms(deadline, self._cluster.handler.now(), 1)
 
     def _coordinator(self, deadline: float) -> Node:
         cluster = self._cluster
         found = self._found  # another worker may forget it meanwhile
         if found is None:
-            left_ms = self._left_ms(deadline)
-            found = self._found = wait_for_coordinator(cluster, self._status.transactional_id, left_ms, TRANSACTIONS)
-        found.connect_within(
-            min(self._left_ms(deadline), cluster.socket_timeout_ms)
-        )  # as `api_version` would, for longer
+            id_, timeout_ms = self._status.transactional_id, self._left_ms(deadline)
+            found = self._found = wait_for_coordinator(cluster, id_, timeout_ms, TRANSACTIONS)
+        # As `api_version` would, for longer.
+        found.connect_within(min(self._left_ms(deadline), cluster.socket_timeout_ms))
         return found
 
     def _forget(self, error: KafkaException) -> None:
@@ -461,8 +459,7 @@ class Coordinator:
             error: KafkaException | None
             try:
                 broker = self._coordinator(deadline) if find is None else find()
-                left_ms = max(1, round((deadline - handler.now()) * 1000))
-                timeout_ms = min(left_ms, self._cluster.socket_timeout_ms)
+                timeout_ms = min(self._left_ms(deadline), self._cluster.socket_timeout_ms)
                 with self._track_answer(tracked_api):
                     response = broker.call(
                         request, CHANNEL, timeout_ms=timeout_ms, ceiling=ceiling, reads=True, once=True, strict=True

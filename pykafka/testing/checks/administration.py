@@ -84,7 +84,7 @@ def _late_ms(facts: Facts, begun: Operation, ended: Operation | None) -> int:
     """Return for how long after the end of a change its first request may still come (ms)."""
     assert isinstance(begun.action, Change)
     api = next((api for name, api in _REPEATED.items() if begun.action.what.startswith(name)), None)
-    return 0 if api is None or ended is None else late_ms(facts.operations, api, begun, ended)
+    return 0 if api is None or ended is None else late_ms(facts.operations, facts.disturbances, api, begun, ended)
 
 
 def _observed(facts: Facts, operation: Operation, subject: str, value: str, writes: list[_Write]) -> Iterator[Anomaly]:

@@ -78,19 +78,22 @@ class Disturbances:
         return False
 
 
-def late_ms(operations: Sequence[Operation], api: str, begun: Operation, ended: Operation) -> int:
+def late_ms(
+    operations: Sequence[Operation], disturbances: Disturbances, api: str, begun: Operation, ended: Operation
+) -> int:
     """Return for how long after the end of a call its first request may still come, as a fault has held it up (ms).
 
     The client asks again if no answer comes, and brokers cannot know that it has given the first request up. A broker reads a
     request that comes on one connection behind a held one, of whatever API, when that one is released.
 
     :param operations: of the history
+    :param disturbances: in them
     :param api: of the request
     """
     if ended.time_ms - begun.time_ms < _GIVEN_UP_MS:
         return 0
     faults = [one.action for one in operations[: ended.number] if isinstance(one.action, Fault)]
     late = max((int(fault.words[2]) for fault in faults if fault.words[:2] == ("late", api)), default=0)
-    holds = [one for one in Disturbances(operations).named("hold") if one.begins_ms <= ended.time_ms]
+    holds = [one for one in disturbances.named("hold") if one.begins_ms <= ended.time_ms]
     ends_ms = [one.ends_ms for one in holds if one.ends_ms is not None and one.ends_ms >= begun.time_ms]
     return max(late, *(until_ms + _READ_MS - ended.time_ms for until_ms in ends_ms), 0)

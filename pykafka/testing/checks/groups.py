@@ -271,7 +271,7 @@ class _Groups:
         for place in action.offsets:
             member.commits(committing.begun, operation, TopicPartition(*place[:2]))
         api = "TxnOffsetCommit" if member.in_transaction else "OffsetCommit"
-        after_ms = late_ms(self._facts.operations, api, committing.begun, operation)
+        after_ms = late_ms(self._facts.operations, self._facts.disturbances, api, committing.begun, operation)
         self._offsets.succeed(operation, action.group, action.offsets, member.in_transaction, after_ms)
         named = {TopicPartition(*place[:2]) for place in action.offsets}  # what the call began with may be more
         for problem in (one for key, one in committing.problems.items() if key in named):

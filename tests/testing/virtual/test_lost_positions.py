@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -84,18 +85,24 @@ def test_a_position_that_was_deleted_in_an_outage_is_no_error(
     assert scheduler.run(program) == [0, 4, 5]
 
 
+@contextmanager
+def _reading(virtual: VirtualHandler, partitions: int = 1) -> Iterator[tuple[KafkaClient, Any]]:
+    """Yield a client, and a consumer of it that has no start of its own; the topic is there, and empty."""
+    with (
+        FakeCluster(brokers=1, topics={ORDERS.topic: partitions}, handler=virtual) as cluster,
+        KafkaClient(cluster.hosts, handler=virtual) as client,
+        client.consumer(auto_offset_reset="none") as consumer,
+    ):
+        yield client, consumer
+
+
 def test_a_position_that_only_the_application_can_move_is_explained_by_that_position(
     scheduler: Scheduler, virtual: VirtualHandler
 ) -> None:
     """Nobody has asked for a committed offset: at no time does the consumer say that none is there."""
 
     def program() -> set[str]:
-        with (
-            FakeCluster(brokers=1, handler=virtual) as cluster,
-            KafkaClient(cluster.hosts, handler=virtual) as client,
-            client.consumer(auto_offset_reset="none") as consumer,
-        ):
-            cluster.create_topic(ORDERS.topic, 1)
+        with _reading(virtual) as (_, consumer):
             consumer.assign([ORDERS])
             consumer.seek(ORDERS, 10_000)
             with pytest.raises(OffsetResetNeededError, match="offset 10000 is not there"):
@@ -120,12 +127,7 @@ def test_the_application_that_names_a_position_in_time_hears_of_no_error(
     """The consumer looks for a position at once; the application may name it before the next call that reads."""
 
     def program() -> list[int]:
-        with (
-            FakeCluster(brokers=1, handler=virtual) as cluster,
-            KafkaClient(cluster.hosts, handler=virtual) as client,
-            client.consumer(auto_offset_reset="none") as consumer,
-        ):
-            cluster.create_topic(ORDERS.topic, 1)
+        with _reading(virtual) as (client, consumer):
             with client.producer() as producer:
                 producer.produce(ORDERS.topic, b"1").get()
             consumer.assign([ORDERS])
@@ -145,12 +147,7 @@ def test_the_application_that_gives_a_partition_up_hears_of_it_no_more(
     scheduler: Scheduler, virtual: VirtualHandler
 ) -> None:
     def program() -> int | None:
-        with (
-            FakeCluster(brokers=1, handler=virtual) as cluster,
-            KafkaClient(cluster.hosts, handler=virtual) as client,
-            client.consumer(auto_offset_reset="none") as consumer,
-        ):
-            cluster.create_topic(ORDERS.topic, 2)
+        with _reading(virtual, partitions=2) as (_, consumer):
             consumer.assign([ORDERS])
             virtual.sleep(1)
             consumer.assign([TopicPartition(ORDERS.topic, 1)])

@@ -232,6 +232,15 @@ def test_a_broker_that_accepts_and_hangs_up_has_the_client_wait(handler: Handler
         channel.close()
 
 
+def _channel_to(host: str, port: int, handler: Handler, settings: ConnectionSettings) -> Channel:
+    """Return a channel of a broker, which is not connected yet."""
+
+    def connection() -> BrokerConnection:
+        return BrokerConnection(host, port, handler, settings=settings)
+
+    return Channel(handler, connection, lambda _: None, 5000, settings=settings)
+
+
 def test_a_broker_that_hangs_up_before_a_request_or_behind_one_has_the_client_wait() -> None:
     """Each other connection was made without a pause: one that ended unused was no failure next to one that had a request."""
     scheduler = Scheduler(1)
@@ -252,13 +261,7 @@ def test_a_broker_that_hangs_up_before_a_request_or_behind_one_has_the_client_wa
         listener = handler.listen(Address(2, ("127.0.0.1", 0)))
         host, port = listener.address.sockaddr[:2]
         server = handler.spawn(serve, listener)
-        channel = Channel(
-            handler,
-            lambda: BrokerConnection(host, port, handler, settings=settings),
-            lambda _: None,
-            5000,
-            settings=settings,
-        )
+        channel = _channel_to(host, port, handler, settings)
         end = handler.now() + 60
         while handler.now() < end:
             with suppress(KafkaException):
@@ -292,13 +295,7 @@ def test_a_connection_that_stood_unused_ends_the_count_of_failures() -> None:
         address = listener.address
         host, port = address.sockaddr[:2]
         listener.close()
-        channel = Channel(
-            handler,
-            lambda: BrokerConnection(host, port, handler, settings=settings),
-            lambda _: None,
-            5000,
-            settings=settings,
-        )
+        channel = _channel_to(host, port, handler, settings)
         for _ in range(6):  # the broker is away
             assert not opened(channel)
             handler.sleep(10)
