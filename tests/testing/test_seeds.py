@@ -1,6 +1,7 @@
-"""The same seeds in each `make test`, and thousands of others in each rotation of the matrix, which lists what they find.
+"""Thousands of seeds that no earlier commit has had: 2,000 in each `make test`, 8,000 in each rotation of the matrix.
 
-PYKAFKA_SIMULATED=A..B chooses the seeds.
+In a checkout without changes the seeds of `make test` come from the commit: whoever runs it again has the same ones, and the
+same failure. In any other tree they come from the clock. PYKAFKA_SIMULATED=A..B chooses the seeds.
 """
 
 from __future__ import annotations
@@ -16,28 +17,42 @@ import pytest
 from pykafka.testing.simulation.tally import parsed_seeds, seeds_text
 
 ROOT = Path(__file__).resolve().parents[2]
-#: What `make test` runs: new seeds still find something, one in a thousand or two, and a landing must not hang on chance.
-SAME = range(400_000, 401_000)
 #: Two runs that begin in different minutes share no seed.
 SEEDS_A_MINUTE = 100_000
 #: The seeds come from the minutes of about two years, so that their numbers stay short.
 MINUTES = 1_000_000
+#: Seeds of commits are above those of minutes.
+COMMITS_FROM = MINUTES * SEEDS_A_MINUTE
 
 
-def drawn(count: int) -> range:
-    """Return the seeds that the environment names, else so many that no other minute has."""
+def git(*arguments: str) -> str | None:
+    """Return what git says of the checkout; None if this is none."""
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def unchanged_commit() -> str | None:
+    """Return the commit of the checkout; None if files differ from it, or there is no checkout."""
+    return git("rev-parse", "HEAD") if git("status", "--porcelain", "--untracked-files=no") == "" else None
+
+
+def drawn(count: int, commit: str | None = None) -> range:
+    """Return the seeds that the environment names, else those of a commit, else so many that no other minute has."""
     if chosen := os.environ.get("PYKAFKA_SIMULATED"):
         return parsed_seeds(chosen)
-    first = int(time.time() / 60) % MINUTES * SEEDS_A_MINUTE
+    if commit is not None:
+        first = COMMITS_FROM + int(commit[:8], 16) * SEEDS_A_MINUTE
+    else:
+        first = int(time.time() / 60) % MINUTES * SEEDS_A_MINUTE
     return range(first, first + count)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("count", [pytest.param(0, id="same"), pytest.param(8_000, marks=pytest.mark.matrix)])
+@pytest.mark.parametrize("count", [2_000, pytest.param(8_000, marks=pytest.mark.matrix)])
 def test_no_seed_fails(count: int, capfd: pytest.CaptureFixture[str]) -> None:
     """The command that runs them again is printed."""
-    seeds = drawn(count) if count else SAME
+    seeds = drawn(count, unchanged_commit() if count == 2_000 else None)
     arguments = ["-m", "pykafka.testing.simulate", "--seeds", seeds_text(seeds), "--jobs", "2"]
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -57,5 +72,8 @@ def test_no_seed_fails(count: int, capfd: pytest.CaptureFixture[str]) -> None:
 def test_seeds_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYKAFKA_SIMULATED", raising=False)
     assert len(drawn(2_000)) == 2_000
+    ours, another = drawn(2_000, "2031a5e7" * 5), drawn(2_000, "2031a5e6" + "2031a5e7" * 4)
+    assert ours == drawn(2_000, "2031a5e7" * 5)
+    assert not set(ours) & (set(another) | set(drawn(2_000)))
     monkeypatch.setenv("PYKAFKA_SIMULATED", "7..9")
-    assert drawn(2_000) == range(7, 10)
+    assert drawn(2_000, "2031a5e7" * 5) == range(7, 10)
