@@ -19,7 +19,12 @@ from pykafka.consumer.background_worker import BackgroundWorker
 from pykafka.consumer.failed_partitions import ErrorsToRaise, FailedPartitions, recreated
 from pykafka.consumer.fetcher import Fetcher
 from pykafka.consumer.leader_epochs import FETCH_COMPARES_FROM
-from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetResetNeededError
+from pykafka.exceptions import (
+    KafkaException,
+    LeaderNotFoundError,
+    OffsetResetNeededError,
+    UnknownTopicOrPartition,
+)
 from pykafka.metrics.listener import FAILED
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
@@ -169,21 +174,27 @@ class Recovery(BackgroundWorker):
         if owned.topic_id is None:
             owned.topic_id = consumer.cluster.topic_id(owned.key.topic)
         owned.leader_epoch = consumer.cluster.leader_epoch(*owned.key)
+        broker = self._known_broker(consumer, owned)
+        if isinstance(broker, KafkaException):
+            # Where metadata cannot be had, that one error is of all partitions, and `consume()` raises it once.
+            self._take(owned, consumer.cluster.metadata_error or broker, moves)
+            return None
+        return broker
+
+    def _known_broker(self, consumer: FetchingConsumer, owned: OwnedPartition) -> Node | KafkaException:
+        """Return the broker that metadata names for a partition, or why there is none."""
+        name, partition = owned.key
+        if owned.topic_id is not None and consumer.cluster.topic_metadata(name) is None:
+            # The former leader may lead a new topic of that name, whose log it would give to requests without ids.
+            return UnknownTopicOrPartition("metadata has no such topic at present", topic=name, partition=partition)
         replica = consumer.preferred_replicas.of(owned.key)
         if replica.broker_id is None:
             broker = owned.partition.leader
+            unknown = "no broker leads the partition at present"
         else:
             broker = consumer.cluster.brokers.get(replica.broker_id)
-        if broker is None:
-            unknown = (
-                "no broker leads the partition at present"
-                if replica.broker_id is None
-                else f"the leader names broker {replica.broker_id} as a closer replica, and metadata does not"
-            )
-            # Where metadata cannot be had, that one error is of all partitions, and `consume()` raises it once.
-            missing = LeaderNotFoundError(unknown, topic=owned.key.topic, partition=owned.partition_id)
-            self.failed(owned, consumer.cluster.metadata_error or missing)
-        return broker
+            unknown = f"the leader names broker {replica.broker_id} as a closer replica, and metadata does not"
+        return broker or LeaderNotFoundError(unknown, topic=name, partition=partition)
 
     def _attach_to(self, broker: Node, owned: OwnedPartition) -> None:
         consumer = self._consumer()

@@ -384,8 +384,8 @@ class ShareConsumer(Viewed, Generic[K, V]):
 
         See `accept` for result and errors; the record is still to be accepted, released or rejected.
 
-                :param record: from this consumer
-                :raises UnsupportedVersion: the brokers cannot
+        :param record: from this consumer
+        :raises UnsupportedVersion: the broker that has given the record cannot
         """
         return self._engine.renew(self._acquired(record))
 

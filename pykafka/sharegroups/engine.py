@@ -346,7 +346,11 @@ class ShareEngine:
 
     def renew(self, acquired: AcquiredRecord) -> bool:
         """Renew a record's lock; see `acknowledge` for errors and result."""
-        if not all(worker.may_renew for worker in list(self._sessions.values())):
+        # Other brokers need not know, and may be down. The one that has given the record has said which versions it speaks.
+        holders = [
+            worker for worker in list(self._sessions.values()) if worker.session_records is acquired.session_records
+        ]
+        if not all(worker.may_renew for worker in holders):
             raise UnsupportedVersion("brokers renew locks from Kafka 4.2 on (KIP-1222)", api="ShareAcknowledge")
         counts = self.acknowledge(acquired, AcknowledgeType.RENEW)
         self.flush()

@@ -11,8 +11,10 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import OwnedPartition
-from pykafka.exceptions import OffsetResetNeededError
+from pykafka.exceptions import OffsetResetNeededError, UnknownTopicOrPartition
+from pykafka.protocol import wire
 from pykafka.testing import FakeCluster
+from pykafka.testing.call import Call
 from pykafka.testing.virtual import Scheduler, VirtualHandler
 
 ORDERS = TopicPartition("orders", 0)
@@ -211,3 +213,43 @@ def test_a_position_that_is_named_while_recovery_finds_none_is_no_error(
             return [record.offset for record in consumer.poll(timeout=SOON_S)]
 
     assert scheduler.run(program) == [0]
+
+
+@pytest.mark.parametrize("release", ["2.8.2", "4.4"])
+def test_a_topic_made_anew_is_read_from_its_start_while_metadata_lacks_it(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str
+) -> None:
+    """The former leader led the new topic, too, and got requests without its id, at the offset of the old one."""
+    lacking = [True, True]
+
+    def lack(call: Call, response: Any) -> Any:
+        """Answer the reader twice as a broker that was cut off while there was no such topic."""
+        if call.client_id == "reader" and isinstance(response, wire.MetadataResponse) and lacking:
+            lacking.pop()
+            for topic in response.topics:
+                topic.error_code, topic.partitions = UnknownTopicOrPartition.ERROR_CODE, []
+        return response
+
+    def program() -> list[bytes | None]:
+        with (
+            FakeCluster(brokers=1, topics={ORDERS.topic: 1}, handler=virtual, as_version=release) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, client_id="reader") as client,
+            KafkaClient(cluster.hosts, handler=virtual, client_id="writer") as other,
+            client.consumer(auto_offset_reset="earliest") as consumer,
+        ):
+            consumer.assign([ORDERS])
+            read: list[bytes | None] = []
+            with other.producer() as producer:
+                producer.produce(ORDERS.topic, b"old").get()
+                read += [record.value for record in consumer.poll(timeout=SOON_S)]
+                cluster.on_answer(lack)
+                other.admin.delete_topics([ORDERS.topic])
+                cluster.create_topic(ORDERS.topic, 1)
+                for value in (b"new 0", b"new 1", b"new 2"):
+                    producer.produce(ORDERS.topic, value).get()
+            until = virtual.now() + 10 * SOON_S
+            while b"new 2" not in read and virtual.now() < until:
+                read += [record.value for record in consumer.poll(timeout=0.5)]
+            return read
+
+    assert scheduler.run(program) == [b"old", b"new 0", b"new 1", b"new 2"]

@@ -8,7 +8,8 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.admin import ConfigResource
-from pykafka.exceptions import NoBrokersAvailableError
+from pykafka.exceptions import KafkaException, NoBrokersAvailableError, UnsupportedVersion
+from pykafka.sharegroups import session_worker
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, NetworkFaults, Scheduler, VirtualHandler
 
@@ -87,3 +88,36 @@ def test_polls_shorter_than_the_way_to_the_brokers_read(
             return read
 
     assert scheduler.run(program) == 4
+
+
+@pytest.mark.parametrize("knows_renewals", [True, False])
+def test_a_lock_is_renewed_beside_a_broker_that_is_down(
+    scheduler: Scheduler, virtual: VirtualHandler, knows_renewals: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the broker that has given the record has to know renewals: another one, which was never reached, was asked."""
+    if not knows_renewals:
+        monkeypatch.setattr(session_worker, "RENEWS_FROM", 99)
+
+    def program() -> set[KafkaException | None]:
+        with (
+            FakeCluster(2, {TOPIC: 2}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=1_000) as client,
+        ):
+            for partition in (0, 1):
+                cluster.set_leader(TOPIC, partition, 1 + partition)
+            client.producer().produce(TOPIC, b"x", partition=0).get()
+            client.admin.alter_configs({ConfigResource.group("workers"): {"share.auto.offset.reset": "earliest"}})
+            cluster.stop(2, noticed=False)
+            with client.share_consumer(TOPIC, group="workers", acknowledgement="explicit") as consumer:
+                (record,) = consumer.poll(timeout=20)
+                if not knows_renewals:
+                    with pytest.raises(UnsupportedVersion, match=r"from Kafka 4\.2 on"):
+                        consumer.renew(record)
+                    assert consumer.accept(record)
+                    return set()
+                assert consumer.renew(record)
+                outcome = set(consumer.commit().values())
+                assert consumer.accept(record)
+                return outcome
+
+    assert scheduler.run(program) == ({None} if knows_renewals else set())
