@@ -374,7 +374,7 @@ if shutil.which("prometheus") is None and shutil.which("apt-get") is None:
 if shutil.which("krb5-config") is None:
     UNLISTED["kerberos-package"] = "needs Kerberos' headers with krb5-config (libkrb5-dev, krb5-devel)"
 
-#: What `make test` runs, up to eight at a time, as most of them wait: the long ones first. Minutes are those of eight at a time.
+#: What `make test` runs, up to eight at a time, as most of them wait: the long ones first. Minutes are those of eight together.
 TEST = {
     "kafka": Part(
         "4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, *PROOFS, *TODAY]), "-m", "not matrix"], 18
