@@ -71,8 +71,7 @@ class CpuTimes:
                 return
             self._sampled_at = time.monotonic()
             pids = {int(name) for name in os.listdir(PROC) if name.isdigit()}
-            for pid in self._marks.keys() - pids:
-                self._end(pid)
+            self._end_all(self._marks.keys() - pids)
             new = pids - self._marks.keys()
             for pid in pids:
                 with suppress(OSError):
@@ -86,15 +85,25 @@ class CpuTimes:
         """Return the CPU time (s) of all processes with a mark since the last call, those that still run included."""
         self.sample(at_once=True)
         with self._lock:
-            for pid in [pid for pid, of in self._marks.items() if of == mark]:
-                self._end(pid)
+            self._end_all({pid for pid, of in self._marks.items() if of == mark})
             return self._ended.pop(mark, 0) / TICKS
 
-    def _end(self, pid: int) -> None:
-        mark = self._marks.pop(pid)
-        if (process := self._alive.pop(pid, None)) is not None:
-            self._ended[mark] += process.own + max(0, process.waited - self._passed_on.pop(pid, 0))
-            self._passed_on[process.parent] += process.own + process.waited
+    def _end_all(self, pids: set[int]) -> None:
+        """Count processes that ended since the last sample, children first: their parents may have got their time."""
+        for pid in sorted(pids, key=self._depth, reverse=True):
+            mark = self._marks.pop(pid)
+            if (process := self._alive.pop(pid, None)) is not None:
+                passed_on = self._passed_on.pop(pid, 0)
+                self._ended[mark] += process.own + max(0, process.waited - passed_on)
+                # It may have waited for some of them after the last sample, and its parent gets that as well.
+                self._passed_on[process.parent] += process.own + max(process.waited, passed_on)
+
+    def _depth(self, pid: int) -> int:
+        """Return how many known ancestors a process has."""
+        depth = 0
+        while (process := self._alive.get(pid)) is not None and depth < len(self._alive):
+            pid, depth = process.parent, depth + 1
+        return depth
 
     def _mark(self, pid: int) -> str:
         variables = (PROC / str(pid) / "environ").read_bytes().split(b"\0")

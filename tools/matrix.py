@@ -27,10 +27,10 @@ from tools.running import Outcome, Progress, Runner, closing
 LOGS = Path("build") / "tests"
 #: Seconds between two lines about a part; on a terminal one line changes every second.
 TELL_S = 20.0
-#: What a part takes at most: brokers, or Spark and a broker (GiB).
-GIGABYTES_EACH = 3
-#: More at a time does not help: the longest part takes a quarter of an hour.
-JOBS_MAX = 6
+#: What a part takes on average, with brokers, or Spark and a broker (GiB); many take less.
+GIGABYTES_EACH = 2.5
+#: More at a time does not help: eight keep both cores busy to the end.
+JOBS_MAX = 8
 
 
 class Board:
@@ -155,7 +155,7 @@ def rotated() -> list[str]:
 def fitting_jobs() -> int:
     """Return how many parts this machine can run at a time: tests mostly wait, brokers and Spark take memory."""
     gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return max(2, min(3 * (os.cpu_count() or 1), int(gigabytes / GIGABYTES_EACH), JOBS_MAX))
+    return max(2, min(4 * (os.cpu_count() or 1), int(gigabytes / GIGABYTES_EACH), JOBS_MAX))
 
 
 def parsed() -> argparse.Namespace:
