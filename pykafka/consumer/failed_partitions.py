@@ -316,18 +316,23 @@ class PendingErrors(deque[BaseException]):
     """The errors of workers that calls have still to raise, in order.
 
     State: any worker appends and takes away, each in one step. `_asking` finds the errors that ask for a position: thousands of
-    partitions may have one each.
+    partitions may have one each, and some have several. A list of it stays, so no error misses it.
     """
 
     def __init__(self, errors: Iterable[BaseException] = ()) -> None:
         super().__init__(errors)
-        self._asking: dict[tuple[str | None, int | None], BaseException] = {}
+        self._asking: dict[tuple[str | None, int | None], list[BaseException]] = {}
 
     def append(self, error: BaseException, /) -> None:
         """Add an error."""
+        if isinstance(error, ASKING):  # first: who takes it away finds it there
+            self._asking.setdefault((error.topic, error.partition), []).append(error)
         super().append(error)
-        if isinstance(error, ASKING):
-            self._asking[error.topic, error.partition] = error
+
+    def extend(self, errors: Iterable[BaseException], /) -> None:
+        """Add errors."""
+        for error in errors:
+            self.append(error)
 
     def popleft(self) -> BaseException:
         """Take the first error."""
@@ -348,11 +353,12 @@ class PendingErrors(deque[BaseException]):
     def drop_answered(self, keys: Iterable[tuple[str | None, int | None]]) -> None:
         """Drop the errors that ask for positions of partitions: the application has moved them, or reads them no more."""
         for key in keys if self._asking else ():
-            error = self._asking.pop(key, None)
-            if error is not None:
+            asking = self._asking.get(key, ())
+            for error in tuple(asking):
                 with suppress(ValueError):
-                    super().remove(error)
+                    self.remove(error)
 
     def _forget(self, error: BaseException) -> None:
-        if isinstance(error, ASKING) and self._asking.get((error.topic, error.partition)) is error:
-            self._asking.pop((error.topic, error.partition), None)
+        if isinstance(error, ASKING):
+            with suppress(ValueError):
+                self._asking.get((error.topic, error.partition), []).remove(error)

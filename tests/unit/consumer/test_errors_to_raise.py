@@ -123,3 +123,17 @@ def test_the_application_answers_the_errors_that_ask_for_positions(make: Callabl
     assert list(errors) == asked[4:]
     errors.drop_answered([TopicPartition("other", 4), *keys])
     assert not errors
+
+
+def test_one_partition_may_have_several_errors_that_ask() -> None:
+    """Of its kinds, or one each second by librdkafka's consumer, which adds those of all partitions at once."""
+    keys = [TopicPartition("t", number) for number in range(2)]
+    errors = PendingErrors()
+    errors.append(TopicRecreatedError("recreated", topic="t", partition=0))
+    for _ in range(2):
+        errors.extend(OffsetResetNeededError(topic=key.topic, partition=key.partition) for key in keys)
+    errors.drop_answered(keys[:1])
+    assert [error.partition for error in errors if isinstance(error, KafkaException)] == [1, 1]
+    errors.popleft()
+    errors.drop_answered(keys)
+    assert not errors

@@ -175,3 +175,19 @@ def test_where_nobody_says_where_to_begin_it_asks(cluster: EmbeddedCluster, gree
             message = consumer.consume()
             assert message is not None
             assert message.offset == 2
+
+
+@pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
+@pytest.mark.later("threads")
+def test_a_seek_answers_errors_that_no_call_has_raised_yet(cluster: EmbeddedCluster, greenlets: bool) -> None:
+    with KafkaClient(cluster.hosts, use_greenlets=greenlets) as client:
+        topic = client.topics["t"]
+        fill(topic, 30)
+        with topic.get_simple_consumer(
+            "none", consumer_timeout_ms=10_000, auto_offset_reset="none", use_rdkafka=True
+        ) as consumer:
+            with pytest.raises(OffsetResetNeededError):  # the one of all partitions that comes first
+                consumer.consume()
+            for partition in topic.partitions.values():
+                consumer.seek(partition, 0)
+            assert one_by_one(consumer)
