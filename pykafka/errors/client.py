@@ -237,7 +237,11 @@ class TransactionAbortedError(TransactionError):
 
 
 class TransactionUnfinishedError(TransactionError):
-    """Raised when it is not known in time whether a transaction has ended. Call the same method again."""
+    """Raised when a commit or an abort is not complete in time. Call the same method again.
+
+    It is not known whether the transaction has ended, unless the text says that it is aborted: then the producer lacks the
+    epoch of the next one, which `begin_transaction()` asks for, too.
+    """
 
     retriable = True
 

@@ -127,7 +127,7 @@ class Transacting:
         Messages that were not sent fail with `TransactionAbortedError`; `flush()` and `close()` do not raise that.
 
         :param timeout: how long to wait (s); None: `max_block_ms`
-        :raises TransactionUnfinishedError: it is not known in time; call it again, or begin the next transaction
+        :raises TransactionUnfinishedError: it is not complete in time, as the text says; call it again, or begin the next one
         :raises ProducerFencedError: another producer has the transactional id, and its coordinator has aborted this
         :raises TransactionFatalError: the producer can make no more transactions
         :raises TransactionStateError: no transaction is open

@@ -29,6 +29,8 @@ from pykafka.utils.backoff import Backoff
 from pykafka.utils.contexts import entered
 
 if TYPE_CHECKING:
+    from pykafka.common import TopicPartition
+    from pykafka.consumer.commit_calls import InTransaction
     from pykafka.record import Record
     from pykafka.transactions.transactions import Transactions
 
@@ -144,9 +146,28 @@ class TransactionRetries:
         while True:
             try:
                 self._transactions.init()
-                return self._transactions.is_committed()
+                return are_committed(self._transactions.sent_offsets)
             except KafkaException as error:
                 self.sleep(self.pause(error, records, isinstance(error, UnknownError)))
+
+
+def are_committed(sent: Iterable[InTransaction]) -> bool:
+    """Return whether a transaction of unknown outcome is committed, by the offsets that it sent.
+
+    Call it when the producer has a new epoch: then the transaction has ended. An offset beyond those that were sent proves
+    nothing: after a seek backwards the group has had it since before.
+
+    :raises KafkaException: the coordinator of a group did not answer in time
+    """
+    by_group: dict[Any, dict[TopicPartition, int]] = {}
+    for one in sent:  # of what was sent twice, the last one counts
+        by_group.setdefault(one.group, {}).update({key: found.offset for key, found in one.offsets.items()})
+    return all(
+        found[key].offset == offset
+        for group, offsets in by_group.items()
+        for found in (group.fetch(list(offsets)),)
+        for key, offset in offsets.items()
+    )
 
 
 def messages_of(found: Any) -> list[ProducerRecord[Any, Any]]:

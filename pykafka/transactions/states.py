@@ -214,6 +214,11 @@ class TransactionStatus:
         self.apply(Event.DIE)
 
     @property
+    def lacks_epoch(self) -> bool:
+        """Whether the last transaction is aborted, and the producer has asked in vain for the epoch of the next one."""
+        return self.state is State.INITIALIZING and self.broken
+
+    @property
     def may_send(self) -> bool:
         """Whether batches may be sent now."""
         return self.state in (State.IN_TRANSACTION, State.COMMITTING) and not self.end_sent

@@ -99,8 +99,8 @@ class Transactions:
         self.status = TransactionStatus(transactional_id)
         self._coordinator = Coordinator(engine.cluster, self.status)
         self._consumers: WeakKeyDictionary[Committing, None] = WeakKeyDictionary()  # in their order
-        # The offsets in the transaction; those of the last one are kept until the next begins.
-        self._sent: list[InTransaction] = []
+        #: The offsets in the transaction; those of the last one are kept until the next begins.
+        self.sent_offsets: list[InTransaction] = []
         # Whether the consumers have read for a transaction that is neither committed nor aborted yet.
         self._reads = False
         self.begin_process()
@@ -243,7 +243,7 @@ class Transactions:
             with self._engine.lock:
                 self.status.apply(Event.BEGIN, owner)
                 self._engine.open()
-            self._sent.clear()
+            self.sent_offsets.clear()
 
     def commit(self, timeout: float | None = None, owner: object = None) -> None:
         """Commit the transaction; see `KafkaProducer.commit_transaction`.
@@ -286,6 +286,9 @@ class Transactions:
                 self._abort(deadline)
 
     def _abort(self, deadline: float) -> None:
+        if self.status.lacks_epoch:
+            self._take_epoch_after_abort(deadline, Event.INIT)
+            return
         engine = self._engine
         engine.accumulator.close()
         if self.status.state is State.FATAL:
@@ -323,17 +326,33 @@ class Transactions:
                 status.broken = True
         if status.broken and not committed and following[0] < 0:
             status.late |= status.partitions
-            self._init(deadline, Event.REINIT)
-            try:
-                self._refuse_late(deadline)
-            except TransactionError:
-                raise
-            except KafkaException as error:  # the transaction is aborted
-                log.info("transactional id %s: the next begin asks again: %s", self.transactional_id, error)
+            self._take_epoch_after_abort(deadline, Event.REINIT)
             return
         with self._engine.lock:
             status.ended(*following)
         self._reads = False
+
+    def _take_epoch_after_abort(self, deadline: float, event: Event) -> None:
+        """Take the epoch of the next transaction, and refuse what may still come to the one that is aborted.
+
+        :param event: see `_init`
+        :raises TransactionUnfinishedError: no epoch came in time
+        """
+        try:
+            self._init(deadline, event)
+        except TransactionError:
+            raise
+        except KafkaException as error:
+            raise TransactionUnfinishedError(
+                f"the transaction {self.transactional_id!r} is aborted, but no epoch for the next one came in time; call "
+                f"abort_transaction() again, or begin_transaction(), which asks for it too. The last error was: {error}"
+            ) from error
+        try:
+            self._refuse_late(deadline)
+        except TransactionError:
+            raise
+        except KafkaException as error:
+            log.info("transactional id %s: the next begin asks again: %s", self.transactional_id, error)
 
     def _raise_uncommitted(self, error: KafkaException, deadline: float) -> Never:
         """Raise the error of a failed commit, and set the state after it."""
@@ -368,7 +387,13 @@ class Transactions:
             raise self._unfinished("abort", error)
         if fault is Fault.FATAL:
             raise error
-        if not self._coordinator.can_bump_epoch(deadline):
+        try:
+            gives_epochs = self._coordinator.can_bump_epoch(deadline)
+        except KafkaException as failure:
+            if fault_of(failure) is Fault.FATAL:
+                raise
+            raise self._unfinished("abort", failure) from failure
+        if not gives_epochs:
             raise self._unfinished("abort", error)
         self._end_left_open(deadline)
 
@@ -423,44 +448,20 @@ class Transactions:
                 elif self.status.state in (State.IN_TRANSACTION, State.ABORTABLE, State.COMMITTING, State.ABORTING):
                     self._abort(deadline)
                 elif self.status.state is State.READY and self.status.late:
-                    self._end_late(deadline)
+                    self._end_last(
+                        self._refuse_late, deadline
+                    )  # an abort was cut off: its empty transaction may be open
             finally:
                 if self.status.state is State.UNKNOWN:
-                    self._end_unknown(deadline)
+                    self._end_last(self._init, deadline)
 
-    def _end_late(self, deadline: float) -> None:
-        """Refuse late batches after an abort that was cut off: its empty transaction may be open."""
+    def _end_last(self, end: Callable[[float], None], deadline: float) -> None:
+        """End a transaction for which read_committed readers may wait; the application has had its error already."""
         try:
-            self._refuse_late(deadline)
-        except KafkaException as error:  # what the application has written is aborted
-            text = "transactional id %s: a transaction without messages may be open for transaction_timeout_ms=%d: %s"
-            log.warning(text, self.transactional_id, self._timeout_ms, error)
-
-    def _end_unknown(self, deadline: float) -> None:
-        """End a transaction whose outcome is not known: read_committed readers may wait for it."""
-        try:
-            self._init(deadline)
-        except KafkaException as error:  # the commit has raised what the application has to know
+            end(deadline)
+        except KafkaException as error:
             text = "transactional id %s: the coordinator ends the last transaction after transaction_timeout_ms=%d: %s"
             log.warning(text, self.transactional_id, self._timeout_ms, error)
-
-    def is_committed(self) -> bool:
-        """Return whether the last transaction, whose outcome was not known, is committed, by the offsets that it sent.
-
-        Call it when the producer has a new epoch: then the transaction has ended. An offset beyond those that were sent proves
-        nothing: after a seek backwards the group has had it since before.
-
-        :raises KafkaException: the coordinator of a group did not answer in time
-        """
-        sent: dict[Any, dict[TopicPartition, int]] = {}
-        for to_send in self._sent:  # of what was sent twice, the last one counts
-            sent.setdefault(to_send.group, {}).update({key: one.offset for key, one in to_send.offsets.items()})
-        return all(
-            found[key].offset == offset
-            for group, offsets in sent.items()
-            for found in (group.fetch(list(offsets)),)
-            for key, offset in offsets.items()
-        )
 
     def after_fork(self) -> None:
         """Leave the transaction to the parent process."""
@@ -510,7 +511,7 @@ class Transactions:
         self.status.groups.add(name)
         consumer._check_held()  # another worker may read it, and may have lost a partition before the group had its offset
         consumer._settle(to_send.offsets)
-        self._sent.append(to_send)
+        self.sent_offsets.append(to_send)
 
     def _run_step(self, step: Callable[[], None]) -> None:
         """Make a step of the open transaction; an error that is not retriable makes it abortable, or is fatal."""
@@ -527,9 +528,6 @@ class Transactions:
         """Record an error that makes the transaction abortable; return the error to raise."""
         with self._engine.lock:
             self.status.fail(error)
-        return self._abortable(error)
-
-    def _abortable(self, error: KafkaException) -> TransactionAbortableError:
         why = "the group is in another generation than its member that has read the records: " if is_out(error) else ""
         return TransactionAbortableError(
             f"the transaction {self.transactional_id!r} can only be aborted, by abort_transaction(): {why}{error}"

@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.exceptions import ConcurrentTransactions, KafkaException, TransactionAbortedError
+from pykafka.exceptions import (
+    ConcurrentTransactions,
+    KafkaException,
+    ResponseTimeoutError,
+    TransactionAbortedError,
+    TransactionStateError,
+    TransactionUnfinishedError,
+)
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Scheduler, VirtualHandler
+from pykafka.transactions.coordinator import Coordinator
 
 #: A release whose leaders take a batch that comes behind the end of its transaction.
 RELEASE = "3.5"
@@ -56,10 +64,14 @@ def test_an_abort_ends_though_a_topic_was_deleted(
     assert scheduler.run(program) < 1.0
 
 
-def test_no_later_call_raises_what_an_abort_has_failed_that_gets_no_epoch(
-    scheduler: Scheduler, virtual: VirtualHandler
+@pytest.mark.parametrize("again", [False, True], ids=["begin", "abort-again"])
+def test_an_abort_that_gets_no_epoch_in_time_says_so(
+    scheduler: Scheduler, virtual: VirtualHandler, again: bool
 ) -> None:
-    """The coordinator writes the markers of the transaction before: the abort has no new epoch in time, the next begin has."""
+    """The coordinator writes the markers of the transaction before: the abort has no new epoch in time, the next call has.
+
+    The abort raised a bare ConcurrentTransactions, and TransactionStateError when it was called again.
+    """
 
     def program() -> Any:
         with (
@@ -74,9 +86,16 @@ def test_no_later_call_raises_what_an_abort_has_failed_that_gets_no_epoch(
             producer.begin_transaction()
             producer.produce("orders", b"not sent")
             virtual.sleep(6)  # the sender adds the partition no longer
-            with pytest.raises(ConcurrentTransactions):
-                producer.abort_transaction(timeout=1.0)
+            for _ in range(2 if again else 1):
+                with pytest.raises(TransactionUnfinishedError, match="is aborted, but no epoch") as raised:
+                    producer.abort_transaction(timeout=1.0)
+                assert isinstance(raised.value.__cause__, ConcurrentTransactions)
+                assert raised.value.retriable
             cluster.release_markers()
+            if again:
+                producer.abort_transaction(timeout=1.0)
+                with pytest.raises(TransactionStateError, match="no transaction is open"):
+                    producer.abort_transaction(timeout=1.0)
             producer.begin_transaction()
             producer.produce("orders", b"behind")
             producer.flush()  # it raised MessagesNotDelivered for the one that was not sent
@@ -85,6 +104,34 @@ def test_no_later_call_raises_what_an_abort_has_failed_that_gets_no_epoch(
             return [record.value for record in cluster.records("orders") if record.value is not None]
 
     assert scheduler.run(program) == [b"before", b"behind"]
+
+
+def test_an_abort_without_a_clear_answer_that_loses_its_coordinator_says_so(
+    scheduler: Scheduler, virtual: VirtualHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It raised the error of the look-up for the coordinator's versions as it was."""
+
+    def program() -> None:
+        with (
+            FakeCluster(1, {"orders": 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=SOCKET_MS) as client,
+        ):
+            producer: Any = client.producer(transactional_id=ID)
+            producer.begin_transaction()
+            producer.produce("orders", b"taken back").get(5)
+
+            def lost(*_: Any) -> bool:
+                raise ResponseTimeoutError("connect: no answer", broker="127.0.0.1:9092")
+
+            with monkeypatch.context() as patch:
+                patch.setattr(Coordinator, "can_bump_epoch", lost)
+                cluster.fail("EndTxn", "UNKNOWN_SERVER_ERROR", 1)
+                with pytest.raises(TransactionUnfinishedError, match="may be made or not"):
+                    producer.abort_transaction(timeout=3.0)
+            producer.abort_transaction(timeout=3.0)
+            producer.close()
+
+    scheduler.run(program)
 
 
 def test_close_ends_the_transaction_of_an_abort_that_was_cut_off(scheduler: Scheduler, virtual: VirtualHandler) -> None:
