@@ -24,7 +24,7 @@ from pykafka.serialization import may_wait, serializer_of
 from pykafka.transactions.calls import Transacting
 from pykafka.transactions.engine import TransactionalEngine
 from pykafka.utils import get_string
-from pykafka.utils.error_handlers import LONGEST_S, valid_callable, valid_int, valid_timeout
+from pykafka.utils.error_handlers import LONGEST_S, left_ms, valid_callable, valid_int, valid_timeout
 from pykafka.utils.hints import PRODUCER, with_hints
 from pykafka.utils.option_table import collected
 
@@ -429,7 +429,7 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         deadline = None if patience is None else now() + patience / 1000
 
         def stop() -> None:
-            self._engine.stop(None if deadline is None else max(round((deadline - now()) * 1000), 0))
+            self._engine.stop(None if deadline is None else left_ms(deadline, now(), 0))
 
         try:
             if self._transactions is not None and self._engine.running:

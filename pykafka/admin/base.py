@@ -12,7 +12,7 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.metadata.group_offsets import by_topic
 from pykafka.utils import get_string
-from pykafka.utils.error_handlers import valid_ms
+from pykafka.utils.error_handlers import left_ms, valid_ms
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
@@ -121,7 +121,7 @@ class AdminBase:
         return self._cluster.handler.now() + wait_s
 
     def _left_ms(self, deadline: float) -> int:
-        return max(1, round((deadline - self._cluster.handler.now()) * 1000))
+        return left_ms(deadline, self._cluster.handler.now(), 1)
 
 
 def several(items: Any, name: str, kinds: type | tuple[type, ...]) -> list[Any]:

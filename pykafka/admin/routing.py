@@ -43,6 +43,7 @@ from pykafka.metadata.brokers import QUICK_CONNECT_MS, countdown
 from pykafka.metadata.internal_topics import OFFSETS, TRANSACTIONS
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
@@ -362,7 +363,7 @@ class Router:
             if left:
                 attempts += 1
                 self._cluster.handler.sleep(min(pauses.seconds(attempts), max(deadline - now(), 0.0)))
-                self._refresh(target, seen, left, max(1, round((deadline - now()) * 1000)))
+                self._refresh(target, seen, left, left_ms(deadline, now(), 1))
         outcomes = {item: _unwrapped(found[item]) for item in wanted}
         nowhere = [error for error in outcomes.values() if isinstance(error, NoBrokersAvailableError)]
         if nowhere and len(nowhere) == len(outcomes):
@@ -448,7 +449,7 @@ class _Round(Generic[K, V]):
             return dict.fromkeys(items, error)
 
     def _left_ms(self) -> int:
-        return max(1, round((self._deadline - self._cluster.handler.now()) * 1000))
+        return left_ms(self._deadline, self._cluster.handler.now(), 1)
 
     def _batches(self, broker: Node, items: list[K]) -> list[list[K]]:
         version = version_of(broker, self._factory.api, self._factory.ceiling)

@@ -53,7 +53,8 @@ PASSING = (UnknownError, OffsetOutOfRangeError)
 STAYING = (UnknownTopicOrPartition, UnknownTopicId)
 #: Errors by which the application is asked for a position.
 ASKING = (OffsetResetNeededError, TopicRecreatedError)
-_About = tuple[type[KafkaException], str | None, int | None]
+#: The kind of an error, and what it is about: the topic and the partition.
+_Subject = tuple[type[KafkaException], str | None, int | None]
 
 
 @dataclass(eq=False)
@@ -223,8 +224,9 @@ def recreated(owned: OwnedPartition, now: UUID | None) -> TopicRecreatedError:
     )
 
 
-def _about(error: KafkaException) -> _About:
-    return type(error), error.topic, error.partition
+def _subject(error: KafkaException) -> _Subject:
+    kind = OffsetResetNeededError if isinstance(error, ASKING) else type(error)
+    return kind, error.topic, error.partition
 
 
 class ErrorsToRaise:
@@ -237,10 +239,6 @@ class ErrorsToRaise:
         self._now = now
         # The error reported last: a broker's error comes once for each of its partitions, and consume() raises it once.
         self._reported: weakref.ref[KafkaException] | None = None
-        # What the errors that `consume()` has still to raise are about, and the last of them and their number by then.
-        self._about: set[_About] = set()
-        self._last: BaseException | None = None
-        self._count = 0
 
     def note_trouble(self, owned: OwnedPartition) -> None:
         """Note since when a partition cannot be fetched."""
@@ -276,7 +274,7 @@ class ErrorsToRaise:
         owned.trouble_since = now
         is_reported = self._reported is not None and self._reported() is error
         # An application that does not consume meanwhile gets one error, not one for each attempt.
-        if not is_reported and not self._is_pending(consumer, error):
+        if not is_reported and not consumer.errors.has_like(error):
             self._reported = weakref.ref(error)
             shared = error is consumer.cluster.metadata_error  # by all consumers of the client
             raised = error.again() if shared else error
@@ -285,23 +283,6 @@ class ErrorsToRaise:
                 if moves is not None and (moves != owned.moves or owned.given_up):
                     return
                 consumer.worker_failed(raised)
-            self._about.add(_about(error))
-            self._last = raised
-            self._count += 1
-
-    def _is_pending(self, consumer: FetchingConsumer, error: KafkaException) -> bool:
-        """Return whether `consume()` has still to raise such an error; thousands of partitions may ask, one after another."""
-        errors = consumer.errors
-        try:
-            last = errors[-1]
-        except IndexError:
-            last = None
-        if last is not self._last or len(errors) != self._count:
-            pending = errors.copy()  # in one step: other workers append, and calls take away
-            self._about = {_about(one) for one in pending if isinstance(one, KafkaException)}
-            self._count = len(pending)
-            self._last = pending[-1] if pending else None
-        return _about(error) in self._about
 
 
 def concerns(error: BaseException, keys: Collection[TopicPartition]) -> bool:
@@ -315,18 +296,19 @@ def concerns(error: BaseException, keys: Collection[TopicPartition]) -> bool:
 class PendingErrors(deque[BaseException]):
     """The errors of workers that calls have still to raise, in order.
 
-    State: any worker appends and takes away, each in one step. `_asking` finds the errors that ask for a position: thousands of
-    partitions may have one each, and some have several. A list of it stays, so no error misses it.
+    State: any worker appends and takes away, each in one step. `_like` finds the errors of a kind about a partition: thousands of
+    partitions may have one each, and some have several. An error enters it before the queue, and a list of it stays, so
+    no error misses it.
     """
 
     def __init__(self, errors: Iterable[BaseException] = ()) -> None:
         super().__init__(errors)
-        self._asking: dict[tuple[str | None, int | None], list[BaseException]] = {}
+        self._like: dict[_Subject, list[BaseException]] = {}
 
     def append(self, error: BaseException, /) -> None:
         """Add an error."""
-        if isinstance(error, ASKING):  # first: who takes it away finds it there
-            self._asking.setdefault((error.topic, error.partition), []).append(error)
+        if isinstance(error, KafkaException):
+            self._like.setdefault(_subject(error), []).append(error)
         super().append(error)
 
     def extend(self, errors: Iterable[BaseException], /) -> None:
@@ -348,17 +330,24 @@ class PendingErrors(deque[BaseException]):
     def clear(self) -> None:
         """Drop all errors."""
         super().clear()
-        self._asking.clear()
+        self._like.clear()
+
+    def has_like(self, error: KafkaException) -> bool:
+        """Return whether calls have still to raise an error of this kind about this partition."""
+        return bool(self._like.get(_subject(error)))
+
+    def asks_for(self, key: TopicPartition) -> bool:
+        """Return whether calls have still to raise an error that asks for the position of this partition."""
+        return bool(self._like.get((OffsetResetNeededError, *key)))
 
     def drop_answered(self, keys: Iterable[tuple[str | None, int | None]]) -> None:
         """Drop the errors that ask for positions of partitions: the application has moved them, or reads them no more."""
-        for key in keys if self._asking else ():
-            asking = self._asking.get(key, ())
-            for error in tuple(asking):
+        for topic, partition in keys if self._like else ():
+            for error in tuple(self._like.get((OffsetResetNeededError, topic, partition), ())):
                 with suppress(ValueError):
                     self.remove(error)
 
     def _forget(self, error: BaseException) -> None:
-        if isinstance(error, ASKING):
+        if isinstance(error, KafkaException):
             with suppress(ValueError):
-                self._asking.get((error.topic, error.partition), []).remove(error)
+                self._like.get(_subject(error), []).remove(error)

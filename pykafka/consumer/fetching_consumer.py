@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 from pykafka.consumer.startrules import Position, Return
 
 if TYPE_CHECKING:
-    from collections import deque
     from collections.abc import Iterable
 
     from pykafka.common import TopicPartition
@@ -33,9 +32,8 @@ Starts = tuple[dict["TopicPartition", tuple[int, "LeaderEpochs"]], dict["TopicPa
 class Errors(Protocol):
     """The errors of its workers that calls have still to raise, in order; `PendingErrors`."""
 
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> BaseException: ...
-    def copy(self) -> deque[BaseException]: ...
+    def has_like(self, error: KafkaException) -> bool: ...
+    def asks_for(self, key: TopicPartition) -> bool: ...
     def drop_answered(self, keys: Iterable[tuple[str | None, int | None]]) -> None: ...
 
 

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
-from pykafka.consumer.failed_partitions import ASKING
 from pykafka.consumer.startrules import NEAREST, RAISE, position_of, rule_text
 from pykafka.exceptions import (
     KafkaException,
@@ -146,8 +145,8 @@ class Resets:
 
     def ask_the_user(self, consumer: FetchingConsumer, parts: list[FailedPartition]) -> None:
         """Report to `consume()` that the application must name the next position; until then try the offset now and then."""
-        known = {(one.topic, one.partition) for one in consumer.errors.copy() if isinstance(one, ASKING)}
-        errors = reset_needed(consumer, [one.owned for one in parts if one.owned.key not in known and not one.moved])
+        asked = consumer.errors.asks_for
+        errors = reset_needed(consumer, [one.owned for one in parts if not asked(one.owned.key) and not one.moved])
         for failed in parts:
             needed = errors.get(failed.owned.key)
             if needed is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.committed_offsets import may_commit_later
@@ -157,11 +158,8 @@ class AssignmentFollower:
             return engine.await_records(deadline)
         # a request since `poll` may have set `has_arrived` before `engine.look()` has cleared it
         soon = engine.handler.now() + (POLL_AGAIN_S if engine.buffers.held else membership.next_poll_s)
-        membership.set_waiting(True)
-        try:
+        with membership.awaiting():
             engine.await_records(soon if deadline is None else min(soon, deadline))
-        finally:
-            membership.set_waiting(False)
         return deadline is None or engine.handler.now() < deadline
 
     def leave(
@@ -305,16 +303,13 @@ class AssignmentFollower:
     def _commit_then(self, stop: Stop, keys: Collection[TopicPartition]) -> None:
         membership = self.membership or self._leaving
         try:
-            if membership is not None:  # the hook's time is the application's, but not that of commits
-                membership.set_waiting(True)
-            self._await_commits()
-            self._commit_positions(keys)
+            # the hook's time is the application's, but not that of commits
+            with nullcontext() if membership is None else membership.awaiting():
+                self._await_commits()
+                self._commit_positions(keys)
         except KafkaException:
             stop(keys)
             raise
-        finally:
-            if membership is not None:
-                membership.set_waiting(False)
         stop(keys)
 
     def _commit_positions(self, keys: Collection[TopicPartition]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion, error_for
@@ -24,6 +25,8 @@ from pykafka.groups.subscription import TOPICS_POLL_INTERVAL_S, Subscription
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from pykafka.consumer.committed_offsets import Membership
     from pykafka.groups.membership import AssignmentHooks, GroupMembership
     from pykafka.groups.subscription import Topics
@@ -165,10 +168,9 @@ class AutoMembership:
             self.chosen = None
         self._connection.drop_connection()
 
-    def set_waiting(self, waiting: bool) -> None:
-        """Note that the application waits for records (True), or works on them (False)."""
-        if self.chosen is not None:
-            self.chosen.set_waiting(waiting)
+    def awaiting(self) -> AbstractContextManager[None]:
+        """Count the application as alive in this context, as it waits for records."""
+        return nullcontext() if self.chosen is None else self.chosen.awaiting()
 
     # -- choosing ------------------------------------------------------------------------------------------------------
 

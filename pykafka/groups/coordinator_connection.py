@@ -31,6 +31,7 @@ from pykafka.network.channel import LENT, SHARED
 from pykafka.protocol import wire
 from pykafka.utils import is_legal_name
 from pykafka.utils.backoff import Backoff
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
     from pykafka.handlers import Worker
@@ -207,10 +208,10 @@ class CoordinatorConnection:
         deadline = self.handler.now() + limit_ms / 1000
         tries = 0
         while True:
-            left_ms = None if timeout_ms is None else max(0, round((deadline - self.handler.now()) * 1000))
+            within_ms = None if timeout_ms is None else left_ms(deadline, self.handler.now(), 0)
             try:
-                found = self._ask_for_coordinator(left_ms)
-                if left_ms is not None:  # callers ask for its versions
+                found = self._ask_for_coordinator(within_ms)
+                if within_ms is not None:  # callers ask for its versions
                     found.connect_within(min(self.left_ms(deadline), self.cluster.socket_timeout_ms))
                 return found
             except (ClientClosedError, UnsupportedVersion):
@@ -244,7 +245,7 @@ class CoordinatorConnection:
 
     def left_ms(self, deadline: float, least: int = 100) -> int:
         """Return the time left until a deadline (ms); one that has passed leaves time for one quick answer."""
-        return max(least, int((deadline - self.handler.now()) * 1000))
+        return left_ms(deadline, self.handler.now(), least)
 
     def may_try_again(self, error: KafkaException) -> bool:
         """Return whether joining again may help against an error of `join` or `sync`."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
@@ -49,13 +50,16 @@ class Activity:
         #: One entry for each worker that waits for messages, or for the group: such an application is alive.
         self.waiting: list[None] = []
 
-    def set_waiting(self, waiting: bool) -> None:
-        """Take a sign of life of the application.
-
-        :param waiting: whether the application waits from now on; while it does, it counts as alive
-        """
+    @contextmanager
+    def awaiting(self) -> Iterator[None]:
+        """Count the application as alive in this context: it waits for messages, or for the group."""
         self.count += 1
-        self.waiting = [None] if waiting else []
+        try:
+            self.waiting = [None]
+            yield
+        finally:
+            self.count += 1
+            self.waiting = []
 
     def run_callback(self, callback: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call a callback of an application that waits: meanwhile it does not count as waiting."""

@@ -6,6 +6,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from pykafka.common import TopicPartition
     from pykafka.consumer.committed_offsets import Membership
     from pykafka.groups.subscription import Topics
@@ -80,8 +82,8 @@ class GroupMembership(Protocol):
         """
         ...
 
-    def set_waiting(self, waiting: bool) -> None:
-        """Note that the application waits for records (True), or works on them (False), for `max_poll_interval_ms`."""
+    def awaiting(self) -> AbstractContextManager[None]:
+        """Count the application as alive in this context, for `max_poll_interval_ms`: it waits for records."""
         ...
 
 

@@ -11,6 +11,7 @@ from pykafka.groups.subscription import TOPICS_POLL_INTERVAL_S, Subscription, To
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from pykafka.common import TopicPartition
     from pykafka.consumer.committed_offsets import Membership
@@ -115,12 +116,9 @@ class PolledMembership(ABC):
         """Whether the caller is one of the hooks."""
         return getattr(self._local, "polls", False)
 
-    def set_waiting(self, waiting: bool) -> None:
-        """Take a sign of life of the application.
-
-        :param waiting: whether it waits for messages from now on; while it does, it counts as alive
-        """
-        self.activity.set_waiting(waiting)
+    def awaiting(self) -> AbstractContextManager[None]:
+        """Count the application as alive in this context, as it waits for messages."""
+        return self.activity.awaiting()
 
     def subscribe(self, topics: Topics) -> None:
         """Read these topics, and no others, from the next `poll` on. Parameters and errors: see `Subscription`."""
@@ -201,11 +199,10 @@ class PolledMembership(ABC):
         with self._polling:
             self._local.polls = True
             try:
-                self.activity.set_waiting(True)
-                step()
+                with self.activity.awaiting():
+                    step()
             finally:
                 self._local.polls = False
-                self.activity.set_waiting(False)
 
     def _revoke_all(self) -> None:
         self._change.revoke_all()

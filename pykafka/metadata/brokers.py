@@ -30,6 +30,7 @@ from pykafka.network.api_versions import KnownVersions
 from pykafka.network.dialing import Attempt
 from pykafka.network.options import CANONICAL
 from pykafka.protocol import wire
+from pykafka.utils.error_handlers import left_ms
 from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
@@ -337,7 +338,7 @@ def countdown(now: Callable[[], float], within_ms: int) -> Callable[[], int]:
     :param now: the handler's clock
     """
     end = now() + within_ms / 1000
-    return lambda: max(0, round((end - now()) * 1000))
+    return lambda: left_ms(end, now(), 0)
 
 
 def _close_all(brokers: list[Node]) -> None:
@@ -441,12 +442,12 @@ def call_metadata(
         hung_up = error
     asked = broker.api_version(wire.MetadataRequest, ceiling)
     for lower in LOWER_VERSIONS:
-        left_ms = round((deadline - handler.now()) * 1000)
-        if lower >= asked or left_ms <= 0:
+        timeout_ms = left_ms(deadline, handler.now(), 0)
+        if lower >= asked or not timeout_ms:
             continue
         broker.drop_channel("main")  # its pause after a failure is for brokers that are away
         try:
-            answer = broker.call(request, timeout_ms=left_ms, ceiling=lower, strict=strict)
+            answer = broker.call(request, timeout_ms=timeout_ms, ceiling=lower, strict=strict)
         except SocketDisconnectedError as error:
             if not _is_hang_up(broker, error):
                 raise

@@ -18,6 +18,7 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.protocol import wire
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -168,7 +169,7 @@ class _Search:
 
     def _left_ms(self) -> int | None:
         """Return the rest of the time (ms); None for a patient caller: each request has the socket timeout."""
-        return None if self._patient else max(LEAST_MS, round((self._deadline - self._cluster.handler.now()) * 1000))
+        return None if self._patient else left_ms(self._deadline, self._cluster.handler.now(), LEAST_MS)
 
     def _ask_leaders(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, KafkaException]:
         """Ask each leader once, keep the offsets, and return the errors."""
@@ -210,9 +211,9 @@ class _Search:
 
     def _ask(self, broker: Node, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, KafkaException]:
         """Ask one leader, and by the oldest version for topics without timestamps; return the errors of partitions."""
-        left_ms = self._left_ms()
-        if left_ms is not None:
-            broker.connect_within(min(left_ms, broker.socket_timeout_ms))
+        timeout_ms = self._left_ms()
+        if timeout_ms is not None:
+            broker.connect_within(min(timeout_ms, broker.socket_timeout_ms))
         version = broker.api_version(wire.ListOffsetsRequest, timeout_ms=self._left_ms())
         errors = self._ask_by(version, broker, timestamps)
         if not errors:
@@ -251,8 +252,9 @@ class _Search:
         request = wire.ListOffsetsRequest(replica_id=-1, topics=list(topics.values()))
         if version >= 2:  # before, there were no transactions
             request.isolation_level = self._query.isolation_level
-        left_ms = self._left_ms()
-        timeout_ms = None if left_ms is None else min(left_ms, broker.socket_timeout_ms)
+        timeout_ms = self._left_ms()
+        if timeout_ms is not None:
+            timeout_ms = min(timeout_ms, broker.socket_timeout_ms)
         response = broker.call(request, version=version, timeout_ms=timeout_ms)
         errors: dict[TopicPartition, KafkaException] = {}
         for answer in response.topics:

@@ -28,6 +28,7 @@ from pykafka.protocol.versions import (
     NegotiationState,
     VersionNegotiation,
 )
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -271,10 +272,10 @@ def _connect_anew(
         deadline = handler.now() + timeout_ms / 1000 + EVIDENCE_PAUSE_S
         if negotiation.evidence:
             _pause(connection, handler)
-    left_ms = round((deadline - handler.now()) * 1000)
-    if left_ms <= 0:
+    rest_ms = left_ms(deadline, handler.now(), 0)
+    if not rest_ms:
         negotiation.give_up()
-    connection.connect(min(left_ms, timeout_ms))
+    connection.connect(min(rest_ms, timeout_ms))
     return deadline
 
 

@@ -22,6 +22,7 @@ from pykafka.network.options import ConnectionSettings
 from pykafka.security import SslConfigLike, explain_refusal
 from pykafka.security.mechanism import for_host
 from pykafka.utils import get_string, old_attributes
+from pykafka.utils.error_handlers import left_ms
 from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
@@ -311,7 +312,7 @@ class BrokerConnection:
     @property
     def setup_left_ms(self) -> int:
         """How much of the time of the last attempt to connect is left for what belongs to it, as the broker's versions (ms)."""
-        return max(1, round((self._due - self._handler.now()) * 1000))
+        return left_ms(self._due, self._handler.now(), 1)
 
     def disconnect(self) -> None:
         """End the connection and wake whoever reads or writes; nothing happens if there is none."""

@@ -26,6 +26,7 @@ from pykafka.network.requests import DRAIN_S
 from pykafka.protocol import wire
 from pykafka.protocol.versions import RANGES_0_9_0
 from pykafka.utils import get_string
+from pykafka.utils.error_handlers import left_ms
 from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
@@ -439,8 +440,8 @@ class Node:
                     self._connect_ms(timeout_ms if bounds_all else None, until)
                 )
             if version is None:
-                left_ms = self._connect_ms(self._left_ms(due) if bounds_all else None, until)
-                chosen = self.versions.choose(type(request), ceiling, left_ms)
+                within_ms = self._connect_ms(self._left_ms(due) if bounds_all else None, until)
+                chosen = self.versions.choose(type(request), ceiling, within_ms)
             else:
                 chosen = version
                 if before is not None and before is not self.versions.found:
@@ -467,8 +468,8 @@ class Node:
         """
         if until is None:
             return timeout_ms
-        left_ms = self._left_ms(until)
-        return left_ms if timeout_ms is None else min(timeout_ms, left_ms)
+        rest_ms = self._left_ms(until)
+        return rest_ms if timeout_ms is None else min(timeout_ms, rest_ms)
 
     def _log(self, request: InFlightRequest[Any], channel: str) -> None:
         log = request.log = requestlog.RequestLog(
@@ -517,7 +518,7 @@ class Node:
             raise error.with_context(broker=self.address, api=type(request).__name__) from None
 
     def _left_ms(self, until: float) -> int:
-        return max(1, round((until - self._handler.now()) * 1000))
+        return left_ms(until, self._handler.now(), 1)
 
     def _call_once(
         self,

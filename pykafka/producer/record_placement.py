@@ -28,6 +28,7 @@ from pykafka.producer.producer_id import ProducerIds
 from pykafka.producer.retry_policy import PASSING
 from pykafka.producer.sender import Sender
 from pykafka.utils import get_string
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
@@ -170,12 +171,12 @@ class MetadataWait:
         engine, cluster, now = self._engine, self._engine.cluster, self._handler.now
         began, failures = now(), 0
         while True:
-            left_ms = max(1, int((deadline - now()) * 1000))
+            within_ms = left_ms(deadline, now(), 1)
             try:
-                info = engine.add_topic(cluster.topics.look_up(topic, left_ms))
+                info = engine.add_topic(cluster.topics.look_up(topic, within_ms))
                 if info is None or info.queues:
                     return
-                cluster.refresh(cluster.generation, [topic], left_ms)
+                cluster.refresh(cluster.generation, [topic], within_ms)
                 last: KafkaException = LeaderNotFoundError("the topic has no partitions yet", topic=topic)
             except TopicNotFoundError as error:
                 cause = error.__cause__

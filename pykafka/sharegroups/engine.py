@@ -17,6 +17,7 @@ from pykafka.sharegroups.acquired_records import Event as Change
 from pykafka.sharegroups.member import ShareMember
 from pykafka.sharegroups.session_worker import CLOSE_TIMEOUT_S, SessionWorker
 from pykafka.utils.backoff import Backoff
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -182,9 +183,9 @@ class ShareEngine:
         if not self._changed or self.handler.now() < self._next_attempt:
             return
         self._changed = False
-        left_ms = None if deadline is None else max(1, round((deadline - self.handler.now()) * 1000))
+        within_ms = None if deadline is None else left_ms(deadline, self.handler.now(), 1)
         try:
-            complete = self._assign_sessions(left_ms)
+            complete = self._assign_sessions(within_ms)
         except KafkaException as error:
             if not self.cluster.may_pass(error):
                 raise

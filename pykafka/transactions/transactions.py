@@ -44,7 +44,7 @@ from pykafka.transactions.states import (
     check_consumer,
     number_in_transaction,
 )
-from pykafka.utils.error_handlers import valid_timeout
+from pykafka.utils.error_handlers import left_ms, valid_timeout
 
 if TYPE_CHECKING:
     from pykafka.consumer.commit_calls import Committing, InTransaction
@@ -267,8 +267,7 @@ class Transactions:
         self._end(True, deadline)
 
     def _flush(self, deadline: float) -> None:
-        left_ms = max(1, round((deadline - self._handler.now()) * 1000))
-        left = self._engine.wait_all(left_ms, total=True)
+        left = self._engine.wait_all(left_ms(deadline, self._handler.now(), 1), total=True)
         self._engine.raise_worker_exception()
         if left and self.status.state is State.COMMITTING:
             raise TransactionUnfinishedError(

@@ -108,7 +108,8 @@ class Member:
         if self.subscriber.needs_poll:
             self.subscriber.poll(None if seconds is None else self.cluster.handler.now() + seconds)
         else:
-            self.subscriber.set_waiting(waiting=False)
+            with self.subscriber.awaiting():
+                pass  # a sign of life
 
     def commit(self, keys: Keys, offset: int = 1) -> None:
         self.offsets.commit(dict.fromkeys(keys, offset))

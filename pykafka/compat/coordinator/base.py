@@ -64,11 +64,8 @@ class BaseCoordinator(AbstractCoordinator):
         :raises ProtocolClientError: the coordinator refuses for good
         :raises ResponseTimeoutError: not in time
         """
-        self.activity.set_waiting(True)
-        try:
+        with self.activity.awaiting():
             error = self.join_until_stable(None if timeout_ms is None else self._handler.now() + timeout_ms / 1000)
-        finally:
-            self.activity.set_waiting(False)
         if error is not None:
             raise ResponseTimeoutError(
                 f"group {self.group_id}: not a member within {timeout_ms} ms ({error}); the next call continues"

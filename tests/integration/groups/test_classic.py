@@ -158,10 +158,9 @@ def test_a_member_that_stalls_loses_its_share_and_joins_again(members: Members) 
     assert one.hooks.kept[-1] == frozenset()
     assert one.identity.generation_id != generation or one.identity.member_id
     one.commit(share)
-    one.subscriber.set_waiting(waiting=True)  # waiting for messages is no stall
-    members.client.cluster.handler.sleep(1.2)
-    assert not one.subscriber.sender.idle
-    one.subscriber.set_waiting(waiting=False)
+    with one.subscriber.awaiting():  # waiting for messages is no stall
+        members.client.cluster.handler.sleep(1.2)
+        assert not one.subscriber.sender.idle
 
 
 class Broken(Exception):

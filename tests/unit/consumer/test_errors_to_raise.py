@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
@@ -31,7 +30,7 @@ def test_errors_of_many_partitions_are_one_line_for_each_kind(caplog: pytest.Log
     caplog.set_level(logging.INFO, "pykafka.consumer")
     handler = ThreadingHandler()
     cluster = SimpleNamespace(limiter=LogLimiter(handler), may_pass=lambda error: True, socket_timeout_ms=30_000)
-    consumer: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
+    consumer: Any = SimpleNamespace(name="t", cluster=cluster, errors=PendingErrors(), is_patient=False)
     errors_to_raise = ErrorsToRaise(handler.now)
     parts: list[Any] = [SimpleNamespace(key=TopicPartition("t", id_), trouble_since=None) for id_ in range(1000)]
     for error in (SocketDisconnectedError("gone"), LeaderNotFoundError("none")):
@@ -49,7 +48,7 @@ def test_an_error_of_all_metadata_is_raised_once_for_all_partitions_and_by_each_
     cluster = SimpleNamespace(may_pass=lambda error: False, socket_timeout_ms=30_000, metadata_error=error)
     raised = []
     for _ in range(2):
-        consumer: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
+        consumer: Any = SimpleNamespace(name="t", cluster=cluster, errors=PendingErrors(), is_patient=False)
         consumer.worker_failed = consumer.errors.append
         errors_to_raise = ErrorsToRaise(handler.now)
         for id_ in range(40):
@@ -68,7 +67,7 @@ def test_an_outage_ends_no_call_of_a_patient_reader(is_patient: bool, caplog: py
     clock = SimpleNamespace(now=0.0)
     limiter = LogLimiter(ThreadingHandler())
     cluster = SimpleNamespace(limiter=limiter, may_pass=lambda error: True, socket_timeout_ms=4000, metadata_error=None)
-    consumer: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=is_patient)
+    consumer: Any = SimpleNamespace(name="t", cluster=cluster, errors=PendingErrors(), is_patient=is_patient)
     consumer.worker_failed = consumer.errors.append
     errors_to_raise = ErrorsToRaise(lambda: clock.now)
     outages: list[KafkaException] = [LeaderNotFoundError("none"), SocketDisconnectedError("gone")]
@@ -84,7 +83,7 @@ def test_an_outage_ends_no_call_of_a_patient_reader(is_patient: bool, caplog: py
 def test_an_error_that_waits_to_be_raised_is_reported_once_whatever_is_raised_meanwhile() -> None:
     handler = ThreadingHandler()
     cluster = SimpleNamespace(may_pass=lambda error: False, socket_timeout_ms=30_000, metadata_error=None)
-    consumer: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
+    consumer: Any = SimpleNamespace(name="t", cluster=cluster, errors=PendingErrors(), is_patient=False)
     consumer.worker_failed = consumer.errors.append
     errors_to_raise = ErrorsToRaise(handler.now)
 

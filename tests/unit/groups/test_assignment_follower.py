@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,7 @@ def test_it_does_not_wait_long_when_the_group_is_due(held: bool, waits_until: fl
     engine: Any = SimpleNamespace(handler=handler, buffers=SimpleNamespace(held=held), await_records=waited.append)
     nothing: Any = None
     follower = AssignmentFollower(engine, None, nothing, lambda: None)
-    membership: Any = SimpleNamespace(next_poll_s=1.0, set_waiting=lambda waiting: None)
+    membership: Any = SimpleNamespace(next_poll_s=1.0, awaiting=nullcontext)
     follower.membership = membership
     assert follower.wait(None)
     assert waited == [waits_until]
