@@ -296,9 +296,9 @@ def concerns(error: BaseException, keys: Collection[TopicPartition]) -> bool:
 class PendingErrors(deque[BaseException]):
     """The errors of workers that calls have still to raise, in order.
 
-    State: any worker appends and takes away, each in one step. `_like` finds the errors of a kind about a partition: thousands of
-    partitions may have one each, and some have several. An error enters it before the queue, and a list of it stays, so
-    no error misses it.
+    State: any worker appends and takes away, each in one step. `_like` finds the errors of a kind about a partition: thousands
+    of partitions may have one each, and some have several. An error enters it before the queue, and a list of it stays,
+    so no error misses it.
     """
 
     def __init__(self, errors: Iterable[BaseException] = ()) -> None:
