@@ -17,7 +17,7 @@ from pykafka.testing.share_sessions import FINAL
 from pykafka.testing.simulate import report
 from pykafka.testing.simulation import remaking
 from pykafka.testing.simulation.extras import ORDERS
-from pykafka.testing.simulation.plan import FAULTS, Leaderless, PlannedFault
+from pykafka.testing.simulation.plan import FAULTS, Injector, Leaderless, PlannedFault
 from pykafka.testing.simulation.remade import Remade
 from pykafka.testing.simulation.simulation import Simulation
 from pykafka.testing.simulation.storms import forgetting, late_ends, length, lost_sessions, subscriptions
@@ -127,6 +127,27 @@ def test_a_partition_without_a_leader_is_noted_while_it_lasts() -> None:
         (("leaderless", "a", "0"), 7, False),
         ((), 7, True),
     ]
+
+
+def test_coordinators_that_move_back_are_noted(world: World) -> None:
+    """A look-up that a fault holds until then names the coordinator of before, which refuses what is asked of it."""
+    Injector(world, [PlannedFault(0, 0, "move_coordinator", ("group", "readers", 1))]).run()
+    faults = [one.action for one in world.history if isinstance(one.action, Fault)]
+    assert [one.words for one in faults if one.words] == [
+        ("move_coordinator", "group", "readers", "1"),
+        ("move_coordinator", "group", "readers", "back"),
+    ]
+    assert faults[-1].text == "all is well from now on"
+
+
+def test_coordinators_that_move_back_explain_errors() -> None:
+    plan = [
+        PlannedFault(78, 3_000, "move_coordinator", ("group", "readers", 3)),
+        PlannedFault(172, 12_000, "hold", ("FindCoordinator",)),
+    ]
+    result = Simulation(97001975, plan).run()
+    assert not result.failed, report(result)
+    assert any("NotCoordinatorForGroup" in (one.error or "") for one in result.history)
 
 
 @pytest.mark.parametrize("seed", [309, 325])

@@ -416,6 +416,17 @@ class Injector:
             self._world.network.heal()
             if self._world.network.zookeeper is not None:
                 self._world.network.zookeeper.heal()
+        self._note_moves()
         self._world.cluster.heal()
         self._world.history.note("faults", Fault("all is well from now on", ends=True))
         self._world.well.set()
+
+    def _note_moves(self) -> None:
+        """Note the coordinators that move back as all is put right: answers that were held name the former ones."""
+        if self._leaderless is None:  # real brokers, whose coordinators stay
+            return
+        with self._world.cluster._locked() as state:
+            moved = list(state.coordinators)
+        for kind, key in moved:
+            words = ("move_coordinator", kind, key, "back")
+            self._world.history.note("faults", Fault(f"the coordinator of the {kind} {key} moves back", words))
