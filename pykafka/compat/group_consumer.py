@@ -219,17 +219,22 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
             try:
                 self._halt(self._midway)
             finally:
+                failed = self._take_failed_commits()
                 try:
                     self._forget_positions()
                     self._leave()
                 except BaseException:  # an interrupt may have come before the worker that leaves had started
                     self._leave(wait=False)
                     raise
-        failed = [error for error in self._worker_exceptions if isinstance(error, OffsetsNotCommitted)]
-        for error in failed:
-            self._worker_exceptions.remove(error)
         if failed:
             raise failed[-1]
+
+    def _take_failed_commits(self) -> list[BaseException]:
+        """Return the failed commits that no call has raised yet, and forget them: `stop()` raises one for all."""
+        failed: list[BaseException] = [one for one in self._worker_exceptions if isinstance(one, OffsetsNotCommitted)]
+        for error in failed:
+            self._worker_exceptions.remove(error)
+        return failed
 
     @abstractmethod
     def _await_leaving(self) -> None:
@@ -302,6 +307,11 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         consumer = self._consumer
         return None if consumer is None or self._worker_exceptions else consumer._at_once()
 
+    @property
+    def _readable(self) -> SimpleConsumer | None:
+        """The internal consumer, while the application may take messages of it; asking takes no lock."""
+        return self._consumer
+
     def consume_batch(
         self, max_messages: int = BATCH_MESSAGES, block: bool = True, unblock_event: Any = None
     ) -> list[Message]:
@@ -347,7 +357,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         """Return the result of `take`, called with the internal consumer, whether to wait, and an event."""
         if self._worker_exceptions:
             self._raise_worker_exceptions()
-        consumer = self._consumer
+        consumer = self._readable
         if consumer is not None:
             try:
                 taken = take(consumer, False, unblock_event)
@@ -371,7 +381,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
                 if not self._starts.due:
                     raise self._stopped()
                 self.start()
-            consumer = self._consumer
+            consumer = self._readable
             if not block:
                 return None
             if consumer is not None:
@@ -386,7 +396,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
             remaining = 1.0 if deadline is None else min(1.0, deadline - self._handler.now())
             if remaining <= 0:
                 return None
-            if consumer is self._consumer:
+            if consumer is self._readable:
                 self._changed.wait(min(remaining, 0.1) if unblock_event is not None else remaining)
 
     def __iter__(self) -> Iterator[Message]:

@@ -267,12 +267,15 @@ class ManagedBalancedConsumer(GroupConsumer):
         member.activity.count += 1
         return None if member.sender.idle else super()._at_once()
 
+    @property
+    def _readable(self) -> SimpleConsumer | None:
+        """The internal consumer; None after `max_poll_interval_ms`, until the worker has given it up and joined again."""
+        return None if self._member.sender.idle else self._consumer
+
     def _consume_many(
         self, take: Callable[[SimpleConsumer, bool, Any], T | None], block: bool, unblock_event: Any
     ) -> T | None:
         self._member.activity.count += 1
-        if self._member.sender.idle:
-            self._give_up()
         return super()._consume_many(take, block, unblock_event)
 
     def _consume_slowly(

@@ -447,9 +447,8 @@ class Transactions:
                 elif self.status.state in (State.IN_TRANSACTION, State.ABORTABLE, State.COMMITTING, State.ABORTING):
                     self._abort(deadline)
                 elif self.status.state is State.READY and self.status.late:
-                    self._end_last(
-                        self._refuse_late, deadline
-                    )  # an abort was cut off: its empty transaction may be open
+                    # an abort was cut off: its empty transaction may be open
+                    self._end_last(self._refuse_late, deadline)
             finally:
                 if self.status.state is State.UNKNOWN:
                     self._end_last(self._init, deadline)

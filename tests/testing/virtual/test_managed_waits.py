@@ -1,0 +1,83 @@
+"""Calls of a managed consumer, in virtual time: they end in `consumer_timeout_ms`, whatever its worker waits for."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.exceptions import OffsetsNotCommitted
+from pykafka.testing import FakeCluster
+from pykafka.testing.virtual import Scheduler, VirtualHandler
+
+GROUP, TOPIC = "readers", "orders"
+HEARTBEAT_MS, SESSION_MS, MAX_POLL_MS, CALL_MS = 200, 6_000, 1_000, 500
+#: How late a call may end (s), and how long the member needs until it reads once its worker waits no more.
+LATE_S, SOON_S = 0.01, 12.0
+#: The answers that the worker waits for while the application is idle.
+APIS = ["FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetFetch", "OffsetCommit", "Metadata"]
+
+
+def _member(client: KafkaClient, **options: Any) -> Any:
+    return client.topics[TOPIC].get_balanced_consumer(
+        GROUP,
+        managed=True,
+        max_poll_interval_ms=MAX_POLL_MS,
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        session_timeout_ms=SESSION_MS,
+        consumer_timeout_ms=CALL_MS,
+        **options,
+    )
+
+
+def _produce(client: KafkaClient, value: bytes) -> None:
+    with client.producer() as producer:
+        for partition in range(2):
+            producer.produce(TOPIC, value, partition=partition).get()
+
+
+@pytest.mark.parametrize("auto_commit", [True, False], ids=["commits", "reads"])
+@pytest.mark.parametrize("idle_s", [0.0, 2.5], ids=["at-once", "idle"])
+@pytest.mark.parametrize("api", APIS)
+def test_a_call_ends_in_its_time_while_the_worker_waits(
+    scheduler: Scheduler, virtual: VirtualHandler, api: str, idle_s: float, auto_commit: bool
+) -> None:
+    """A call after `max_poll_interval_ms` waited for the rebalance, or committed: up to the session's time and more."""
+    took: list[float] = []
+
+    def timed(consumer: Any, block: bool = True) -> Any:
+        began = virtual.now()
+        message = None
+        with suppress(OffsetsNotCommitted):  # of a member that has left, raised once
+            message = consumer.consume(block)
+        took.append(virtual.now() - began - (CALL_MS / 1000 if block else 0.0))
+        return message
+
+    def program() -> None:
+        with (
+            FakeCluster(1, {TOPIC: 2}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            KafkaClient(cluster.hosts, handler=virtual) as other,
+        ):
+            cluster.set_group_settings(initial_rebalance_delay_ms=0)
+            _produce(client, b"before")
+            consumer = _member(client, auto_commit_enable=auto_commit)
+            assert {timed(consumer).value for _ in range(2)} == {b"before"}
+            with cluster.hold(api):
+                joins = virtual.spawn(_member, other)
+                virtual.sleep(1.0 + idle_s)
+                for _ in range(8):
+                    timed(consumer, block=False)
+                    timed(consumer)
+            ends = virtual.now() + SOON_S
+            while not consumer.partitions:
+                assert virtual.now() < ends
+                timed(consumer)
+            joins.join(SOON_S)
+            with suppress(OffsetsNotCommitted):
+                consumer.stop()
+
+    scheduler.run(program)
+    assert max(took) <= LATE_S
