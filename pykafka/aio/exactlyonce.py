@@ -71,6 +71,8 @@ async def exactly_once(
                 break
             if not await bridged(partial(attempts.resolve, error, len(records))):
                 continue
+        if attempts.is_unsettled:
+            await bridged(attempts.settle)
         attempts.done()
         handled += len(records)
     return handled

@@ -35,6 +35,7 @@ from pykafka.transactions.coordinator import Groups
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.spark.options import TransactionOptions, WriteOptions
+    from pykafka.transactions.coordinator import Coordinator
 
 BACKOFF_MS, RETRIES = 100, 60
 #: How long the driver asks all brokers for transactions that will never end (ms).
@@ -208,10 +209,18 @@ class Decisions:
             if (
                 producer_id < 0 and coordinator.unanswered
             ):  # a late request would count for the next record's transaction
-                return ProducerEpoch(*coordinator.init(self._options.timeout_ms, deadline, True))
+                return self._renewed(cluster, coordinator, deadline)
         except ENDED_BY_OTHERS as error:
             raise fenced(self._prefix) from error
         return at if producer_id < 0 else replace(at, producer_id=producer_id, epoch=epoch)
+
+    def _renewed(self, cluster: BaseCluster, coordinator: Coordinator, deadline: float) -> ProducerEpoch:
+        """Take a new epoch, and have brokers refuse offsets that come late: the next plan would wait for their end."""
+        has_sent_offsets = coordinator.has_unanswered_offsets
+        at = ProducerEpoch(*coordinator.init(self._options.timeout_ms, deadline, True))
+        if has_sent_offsets and not at.implicit:
+            coordinator_of(cluster, self._prefix, at).refuse_late((), (self._prefix,), deadline)
+        return at
 
     def _abort_leftovers(self, cluster: BaseCluster) -> None:
         """Abort what attempts of tasks have left open, and that will not be committed: read_committed readers wait for it."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
+
+from pykafka.exceptions import InvalidProducerEpoch
 
 if TYPE_CHECKING:
     from pykafka.testing.topics import Topic
@@ -13,6 +15,17 @@ if TYPE_CHECKING:
 
 #: Topic and number of a partition.
 Key = tuple[str, int]
+#: How many partitions __consumer_offsets has.
+_PARTITIONS: Final = 50
+
+
+def partition_of(group: str) -> int:
+    """Return the partition of __consumer_offsets that has the offsets of a group."""
+    # Kafka: Utils.abs(group.hashCode).
+    number = 0
+    for unit in memoryview(group.encode("utf-16-le")).cast("H"):
+        number = (31 * number + unit) & 0xFFFFFFFF
+    return (number & 0x7FFFFFFF) % _PARTITIONS
 
 
 class Committed(NamedTuple):
@@ -49,6 +62,8 @@ class Offsets:
         self._committed: defaultdict[str, dict[Key, Committed]] = defaultdict(dict)
         #: By producer id, then group.
         self._pending: defaultdict[int, defaultdict[str, dict[Key, Committed]]] = defaultdict(lambda: defaultdict(dict))
+        #: The latest epochs that offsets or markers had, by producer id and partition of __consumer_offsets.
+        self._epochs: dict[tuple[int, int], int] = {}
         self._number = 0
 
     def _made(self, topic: str, offset: int, leader_epoch: int, metadata: str | None, keep_ms: int | None) -> Committed:
@@ -88,14 +103,34 @@ class Offsets:
         made = self._made(topic, offset, leader_epoch, metadata, None)
         self._pending[producer_id][group][topic, partition] = made
 
-    def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """Make the offsets of a producer's transaction valid, or forget them."""
-        for group, offsets in self._pending.pop(producer_id, {}).items():
+    def check_epoch(self, producer_id: int, epoch: int, group: str) -> None:
+        """Check the epoch of a producer that commits offsets of a group, and note it.
+
+        :raises InvalidProducerEpoch: the group's partition of __consumer_offsets has had a later one
+        """
+        key = producer_id, partition_of(group)
+        if epoch < self._epochs.get(key, epoch):
+            raise InvalidProducerEpoch
+        self._epochs[key] = epoch
+
+    def end_transaction(self, producer_id: int, epoch: int, groups: Collection[str], is_commit: bool) -> None:
+        """Make the offsets of a producer's transaction valid, or forget them.
+
+        :param epoch: of the markers
+        :param groups: of the transaction; a marker ends the offsets of all groups in its partition of __consumer_offsets
+        """
+        marked = {partition_of(group) for group in groups}
+        for partition in marked:
+            self._epochs[producer_id, partition] = epoch
+        pending = self._pending[producer_id]
+        for group in [group for group in pending if partition_of(group) in marked]:
             committed = self._committed[group]
-            for key, made in offsets.items():
+            for key, made in pending.pop(group).items():
                 before = committed.get(key)
                 if is_commit and (before is None or before.number < made.number):
                     committed[key] = made
+        if not pending:
+            self._pending.pop(producer_id, None)
 
     def get(self, group: str, topic: str, partition: int) -> Committed | None:
         """Return the committed offset of a partition; None: there is none, or its topic was deleted since."""

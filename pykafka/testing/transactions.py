@@ -6,7 +6,7 @@ KIP-98, KIP-360 (epochs that a producer asks for again), KIP-588 (time-outs), KI
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -24,14 +24,14 @@ from pykafka.exceptions import (
 )
 from pykafka.testing.behaviour import TransactionPath
 from pykafka.testing.deadline import Deadline
+from pykafka.testing.offsets import partition_of
 
 if TYPE_CHECKING:
     from pykafka.testing.topics import Partition
     from pykafka.testing.waiters import Timer, Waiters
 
-#: The topic with the offsets of groups, as transactions list it, and its partitions.
+#: The topic with the offsets of groups, as transactions list it.
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-_OFFSETS_PARTITIONS: Final = 50
 #: An epoch that is not set.
 NO_EPOCH: Final = -1
 #: The last epoch that a producer gets; the next one is for markers alone, and then comes another producer id.
@@ -97,7 +97,7 @@ class Transaction:
         for topic, index in self.partitions:
             by_topic.setdefault(topic, set()).add(index)
         for group in self.groups:
-            by_topic.setdefault(OFFSETS_TOPIC, set()).add(_java_hash(group) % _OFFSETS_PARTITIONS)
+            by_topic.setdefault(OFFSETS_TOPIC, set()).add(partition_of(group))
         return {topic: sorted(by_topic[topic]) for topic in sorted(by_topic)}
 
 
@@ -108,7 +108,7 @@ class Transactions:
     :param partition: finds one by topic and number; None: there is none
     :param serves: whether a broker answers, by its number
     :param coordinates: whether the coordinator of an id does
-    :param end_offsets: makes the offsets of a producer's transaction valid (True), or forgets them
+    :param end_offsets: makes the offsets of a transaction valid (True), or forgets them: it has producer id, epoch and groups
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Transactions:
         partition: Callable[[str, int], Partition | None],
         serves: Callable[[int], bool],
         coordinates: Callable[[str], bool],
-        end_offsets: Callable[[int, bool], object],
+        end_offsets: Callable[[int, int, Collection[str], bool], object],
     ) -> None:
         self._waiters = waiters
         self._partition = partition
@@ -338,7 +338,7 @@ class Transactions:
                 if self._write_marker(transaction, key, is_commit):
                     transaction.partitions.discard(key)
             if transaction.groups:
-                self._end_offsets(transaction.producer_id, is_commit)
+                self._end_offsets(transaction.producer_id, transaction.epoch, transaction.groups, is_commit)
                 transaction.groups.clear()
             if not transaction.partitions:
                 self._complete(transaction, is_commit)
@@ -404,7 +404,8 @@ class Transactions:
     def check_offsets(self, transactional_id: str, producer: Identity, group: str, version: int) -> None:
         """Check that a group's offsets of a transaction may be kept.
 
-        From version 5 on, TxnOffsetCommit adds the group to the transaction (KIP-890).
+        From version 5 on, TxnOffsetCommit adds the group to the transaction (KIP-890). Before that, coordinators of groups
+        since Kafka 3.6 ask whether the group was added. Earlier ones know what `Offsets.check_epoch` does.
 
         :param transactional_id: as the request has it
         :param producer: the producer
@@ -415,7 +416,7 @@ class Transactions:
         try:
             if version >= 5:
                 self.add_group(transactional_id, producer, group)
-            elif not self.has_group(transactional_id, producer, group) and self.path.verifies:
+            elif self.path.verifies and not self.has_group(transactional_id, producer, group):
                 raise TransactionAbortable if version >= 4 else InvalidTxnState
         except ProducerFenced as fenced:
             raise InvalidProducerEpoch from fenced
@@ -466,11 +467,3 @@ def _check_again(transaction: Transaction, is_commit: bool, is_new: bool) -> Non
         raise InvalidTxnState
     if transaction.state in _PREPARING:
         raise ConcurrentTransactions
-
-
-def _java_hash(text: str) -> int:
-    # Kafka: Utils.abs(group.hashCode).
-    number = 0
-    for unit in memoryview(text.encode("utf-16-le")).cast("H"):
-        number = (31 * number + unit) & 0xFFFFFFFF
-    return number & 0x7FFFFFFF

@@ -33,6 +33,7 @@ from pykafka.exceptions import (
     NotCoordinatorForGroup,
     OperationNotAttempted,
     ProducerFenced,
+    ProducerFencedError,
     ProtocolClientError,
     ProxyError,
     StaleMemberEpoch,
@@ -43,6 +44,7 @@ from pykafka.exceptions import (
     TransactionalIdAuthorizationFailed,
     TransactionalIdNotFound,
     TransactionCoordinatorFenced,
+    TransactionFatalError,
     UnknownMemberId,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -57,6 +59,7 @@ from pykafka.metadata.internal_topics import TRANSACTIONS as TRANSACTION_STATE
 from pykafka.metrics.listener import FAILED
 from pykafka.network.authentication import LOGIN_ERRORS, is_answer
 from pykafka.protocol import wire
+from pykafka.transactions.states import OFFSETS_OF_TXN
 from pykafka.utils.backoff import Backoff
 from pykafka.utils.error_handlers import left_ms
 
@@ -199,6 +202,29 @@ def is_out(error: KafkaException) -> bool:
     return isinstance(error, OUT_OF_GROUP)
 
 
+def fatal_error(
+    transactional_id: str, timeout_ms: int, error: KafkaException, what: str, doubt: str
+) -> TransactionFatalError:
+    """Return the error of a producer that can make no more transactions.
+
+    :param timeout_ms: after which the coordinator aborts a transaction
+    :param error: that a broker answered
+    :param what: has failed
+    :param doubt: ends the text, if it is not known whether a transaction is committed
+    """
+    if is_fence(error):
+        return ProducerFencedError(
+            f"another producer has taken over the transactional id {transactional_id!r}, or the transaction was open "
+            f"for longer than transaction_timeout_ms={timeout_ms}; close() this producer, and make another if this "
+            f"program is still to write: {error}{doubt}"
+        )
+    late = f" (it may have been open for longer than transaction_timeout_ms={timeout_ms})"
+    about = f"{what}{late if isinstance(error, InvalidTxnState) else ''}"
+    return TransactionFatalError(
+        f"transactional id {transactional_id!r}: {about}: {error}; close() the producer, and make another{doubt}"
+    )
+
+
 class Coordinator:
     """The requests about one transactional id.
 
@@ -247,6 +273,11 @@ class Coordinator:
     def unanswered(self) -> bool:
         """Whether a request about the present epoch got no clear answer, so that it may come late."""
         return bool(self._status.unanswered)
+
+    @property
+    def has_unanswered_offsets(self) -> bool:
+        """Whether that holds for offsets of a group."""
+        return OFFSETS_OF_TXN in self._status.unanswered
 
     def _is_implicit(self, deadline: float) -> bool:
         coordinator = self._coordinator(deadline)
@@ -316,14 +347,20 @@ class Coordinator:
         api = "AddOffsetsToTxn"
         self._ask(request, deadline, ADD_OFFSETS, lambda found: self._error(found.error_code, api), tracked_api=api)
 
-    def refuse_late(self, keys: Collection[TopicPartition], deadline: float) -> None:
-        """Abort a transaction without messages, so that partitions refuse batches of former epochs; see `_ask` for errors.
+    def refuse_late(self, keys: Collection[TopicPartition], groups: Collection[str], deadline: float) -> None:
+        """Abort a transaction without messages, so that brokers refuse what comes late in former epochs; see `_ask` for errors.
 
-        Leaders before Kafka 3.6 take a batch that comes behind the end of its transaction: it would count for the next one.
-        The markers of this abort have the present epoch: they abort what has come before them, and leaders refuse what comes
-        later.
+        Brokers before Kafka 3.6 take a batch that comes behind the end of its transaction: it would count for the next one.
+        So they do with offsets, for which those who read the group's offsets would wait without an end. The markers of this
+        abort have the present epoch: they abort what has come before them, and brokers refuse what comes later.
+
+        :param keys: the partitions to which batches may come
+        :param groups: the groups to which offsets may come
         """
-        self.add_partitions(keys, deadline, ends=self._is_gone)
+        for group in sorted(groups):
+            self.add_offsets(group, deadline)
+        if keys:
+            self.add_partitions(keys, deadline, ends=self._is_gone)
         producer_id, epoch = self.end(False, deadline)
         if producer_id >= 0:  # the cluster has turned to transactions of version 2 meanwhile
             self._status.producer_id, self._status.epoch = producer_id, epoch
@@ -384,7 +421,7 @@ class Coordinator:
                 "the broker is older than Kafka 2.5: it cannot check whether this consumer is still in the group",
                 api="TxnOffsetCommit",
             )
-        self._ask(request, deadline, ceiling, error, find, where.forget, tracked_api="TxnOffsetCommit")
+        self._ask(request, deadline, ceiling, error, find, where.forget, tracked_api=OFFSETS_OF_TXN)
 
     def _recreated(
         self, error: KafkaException | None, ids: Mapping[str, UUID], deadline: float

@@ -112,9 +112,28 @@ class TransactionRetries:
         if (not passes and not self.outcome_unknown) or self._consumer._cluster.closed:
             raise error
         self._failures += 1
-        what = "it is looked up whether it was committed" if self.outcome_unknown else "they are handled again"
-        log.warning("a transaction of %d records has failed, and %s: %s", records, what, error)
+        if self.is_unsettled:
+            log.warning("offsets of the last transaction may come late, and brokers would take them: %s", error)
+        else:
+            what = "it is looked up whether it was committed" if self.outcome_unknown else "they are handled again"
+            log.warning("a transaction of %d records has failed, and %s: %s", records, what, error)
         return self._pauses.seconds(self._failures)
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether brokers would take offsets of the last transaction that come late."""
+        return bool(self._transactions.status.late_groups)
+
+    def settle(self) -> None:
+        """Make brokers refuse offsets that come late: the consumer may wait for what would become of them.
+
+        :raises KafkaException: see `pause`
+        """
+        while self.is_unsettled:
+            try:
+                self._transactions.init()
+            except KafkaException as error:
+                self.sleep(self.pause(error, 0))
 
     def resolve(self, error: KafkaException, records: int) -> bool:
         """Wait before the next attempt, and until it is known whether the transaction is committed; return whether it is.
@@ -139,6 +158,7 @@ class TransactionRetries:
             except KafkaException as again:
                 error = again
             self.sleep(self.pause(error, records))
+        self.settle()
         return False
 
     def _look_up(self, records: int) -> bool:
@@ -268,6 +288,8 @@ def exactly_once(
                 break
             if not attempts.resolve(error, len(records)):
                 continue
+        if attempts.is_unsettled:
+            attempts.settle()
         attempts.done()
         handled += len(records)
     return handled

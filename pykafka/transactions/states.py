@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.completion import Completion
 
+#: The request that commits offsets with a transaction.
+OFFSETS_OF_TXN = "TxnOffsetCommit"
+
 
 class State(Enum):
     """The state of a transactional producer, with the calls that fit it."""
@@ -127,6 +130,8 @@ class TransactionStatus:
         self.owner: object = None
         #: The partitions to which batches of ended transactions may still come, since their answers are missing.
         self.late: set[TopicPartition] = set()
+        #: The groups to which offsets of ended transactions may still come.
+        self.late_groups: set[str] = set()
         #: Whether the sequence numbers have gaps, so that the next transaction needs another epoch.
         self.broken = False
         #: Why the transaction has to be aborted, or the producer is dead.
@@ -174,9 +179,19 @@ class TransactionStatus:
         self.started = self.end_sent = self.broken = False
         self.reason = self.owner = None
 
+    def _keep_late_groups(self) -> None:
+        if OFFSETS_OF_TXN in self.unanswered and not self.implicit:
+            self.late_groups |= self.groups
+
+    @property
+    def may_come_late(self) -> bool:
+        """Whether batches or offsets of ended transactions may still come to brokers that would take them."""
+        return bool(self.late or self.late_groups)
+
     def identified(self, producer_id: int, epoch: int) -> None:
         """Set the producer id and its epoch of an InitProducerId response."""
         self.apply(Event.IDENTIFIED)
+        self._keep_late_groups()
         self._clear()
         self.unanswered.clear()
         self.producer_id, self.epoch = producer_id, epoch
@@ -188,6 +203,8 @@ class TransactionStatus:
         :param epoch: likewise
         """
         self.apply(Event.ENDED)
+        if producer_id < 0:  # the markers had the epoch of the offsets
+            self._keep_late_groups()
         self._clear()
         if producer_id >= 0:
             self.producer_id, self.epoch = producer_id, epoch

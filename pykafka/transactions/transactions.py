@@ -12,7 +12,6 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     InvalidTxnState,
     KafkaException,
-    ProducerFencedError,
     RebalanceInProgress,
     ResponseTimeoutError,
     TopicRecreatedError,
@@ -31,6 +30,7 @@ from pykafka.transactions.coordinator import (
     Coordinator,
     Fault,
     Groups,
+    fatal_error,
     fault_of,
     fault_of_end,
     is_fence,
@@ -150,6 +150,7 @@ class Transactions:
                 self._init(deadline)
             elif self.status.unanswered:
                 self._take_new_epoch(deadline)
+            self._refuse_late(deadline)
 
     def _init(self, deadline: float, event: Event = Event.INIT) -> None:
         """Ask for an epoch: a producer that has one asks as this producer, and is refused if another has taken over.
@@ -175,7 +176,7 @@ class Transactions:
         """Take a new epoch, as a request about the present one may come late and count for the next transaction."""
         apis = ", ".join(sorted(self.status.unanswered))
         if self._coordinator.can_bump_epoch(deadline):
-            if self.status.unanswered & OPENING_REQUESTS or self.status.late:
+            if self.status.unanswered & OPENING_REQUESTS or self.status.may_come_late:
                 self._end_left_open(deadline)
             log.info("transactional id %s: no answer to %s: taking a new epoch", self.transactional_id, apis)
             self._init(deadline, Event.REINIT)
@@ -187,14 +188,24 @@ class Transactions:
         )
 
     def _refuse_late(self, deadline: float) -> None:
-        """Make brokers refuse batches of ended transactions that may still come to them."""
-        while self.status.late:
-            with self._raising_fatal("batches of the last transaction may still come"):
+        """Make brokers refuse batches and offsets of ended transactions that may still come to them."""
+        status = self.status
+        while status.may_come_late:
+            with self._raising_fatal("requests of the last transaction may still come"):
                 try:
-                    self._coordinator.refuse_late(self.status.late, deadline)
-                    self.status.late.clear()
+                    self._coordinator.refuse_late(status.late, status.late_groups, deadline)
+                    status.late.clear()
+                    status.late_groups.clear()
                 except UnknownTopicOrPartition as error:  # a topic was deleted: no batch comes to it any more
-                    self.status.late = {key for key in self.status.late if error.topic not in (None, key.topic)}
+                    status.late = {key for key in status.late if error.topic not in (None, key.topic)}
+
+    def _refuse_late_offsets(self, deadline: float) -> None:
+        """Make brokers refuse offsets of an ended transaction that may still come; if that fails, the next begin does it."""
+        try:
+            self._take_new_epoch(deadline)
+            self._refuse_late(deadline)
+        except KafkaException as error:  # the transaction has ended as it should
+            log.info("transactional id %s: the next begin asks again: %s", self.transactional_id, error)
 
     def _end_left_open(self, deadline: float) -> None:
         """Abort what the coordinator may have open: most releases would give a new epoch, and then refuse who asked for it.
@@ -330,6 +341,8 @@ class Transactions:
         with self._engine.lock:
             status.ended(*following)
         self._reads = False
+        if status.late_groups:  # at once: whoever reads the group's offsets would wait for the next transaction
+            self._refuse_late_offsets(deadline)
 
     def _take_epoch_after_abort(self, deadline: float, event: Event) -> None:
         """Take the epoch of the next transaction, and refuse what may still come to the one that is aborted.
@@ -420,18 +433,7 @@ class Transactions:
         doubt = ""
         if END_TXN in self.status.unanswered and self.status.end_sent:
             doubt = "; an earlier attempt to commit got no clear answer, so the transaction may be committed, or not"
-        if is_fence(error):
-            made: TransactionFatalError = ProducerFencedError(
-                f"another producer has taken over the transactional id {self.transactional_id!r}, or the transaction was open "
-                f"for longer than transaction_timeout_ms={self._timeout_ms}; close() this producer, and make another if this "
-                f"program is still to write: {error}{doubt}"
-            )
-        else:
-            late = f" (it may have been open for longer than transaction_timeout_ms={self._timeout_ms})"
-            about = f"{what}{late if isinstance(error, InvalidTxnState) else ''}"
-            made = TransactionFatalError(
-                f"transactional id {self.transactional_id!r}: {about}: {error}; close() the producer, and make another{doubt}"
-            )
+        made = fatal_error(self.transactional_id, self._timeout_ms, error, what, doubt)
         if self._engine.cluster.listener is not None:
             self._engine.cluster.listener.on_fatal(made)
         with self._engine.lock:
@@ -446,17 +448,18 @@ class Transactions:
                     self._commit(deadline)
                 elif self.status.state in (State.IN_TRANSACTION, State.ABORTABLE, State.COMMITTING, State.ABORTING):
                     self._abort(deadline)
-                elif self.status.state is State.READY and self.status.late:
-                    # an abort was cut off: its empty transaction may be open
-                    self._end_last(self._refuse_late, deadline)
+                elif self.status.state in (State.READY, State.INITIALIZING) and self.status.may_come_late:
+                    self._end_last(deadline)  # an end was cut off: its empty transaction may be open
             finally:
                 if self.status.state is State.UNKNOWN:
-                    self._end_last(self._init, deadline)
+                    self._end_last(deadline)
 
-    def _end_last(self, end: Callable[[float], None], deadline: float) -> None:
-        """End a transaction for which read_committed readers may wait; the application has had its error already."""
+    def _end_last(self, deadline: float) -> None:
+        """End a transaction for which readers may wait; the application has had its error already."""
         try:
-            end(deadline)
+            if self.status.state is not State.READY:
+                self._init(deadline)
+            self._refuse_late(deadline)
         except KafkaException as error:
             text = "transactional id %s: the coordinator ends the last transaction after transaction_timeout_ms=%d: %s"
             log.warning(text, self.transactional_id, self._timeout_ms, error)

@@ -190,14 +190,14 @@ def test_offsets_of_transactions(cluster: DirectCluster, is_commit: bool, offset
     assert fetched(cluster) == (5, 0)
     assert fetched(cluster, require_stable=True) == (-1, UnstableOffsetCommit.ERROR_CODE)
     assert fetched(cluster, 7, require_stable=True) == (-1, UnstableOffsetCommit.ERROR_CODE)
-    cluster.state.offsets.end_transaction(7, is_commit)
+    cluster.state.offsets.end_transaction(7, 0, ["g"], is_commit)
     assert fetched(cluster, require_stable=True) == (offset, 0)
 
 
 def test_a_later_commit_outlasts_the_transaction(cluster: DirectCluster) -> None:
     cluster.state.offsets.commit_pending(7, "g", "orders", 0, 9)
     commit(cluster, 5)
-    cluster.state.offsets.end_transaction(7, True)
+    cluster.state.offsets.end_transaction(7, 0, ["g"], True)
     assert fetched(cluster) == (5, 0)
 
 

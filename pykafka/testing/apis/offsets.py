@@ -80,6 +80,7 @@ def txn_offset_commit(call: Call, request: _TxnCommit) -> wire.TxnOffsetCommitRe
         check_group(call, group)
         call.state.transactions.check_offsets(request.transactional_id, producer, group, call.version)
         _check_member(call, group, commit)
+        call.state.offsets.check_epoch(*producer, group)
 
     store = partial(call.state.offsets.commit_pending, request.producer_id, group)
     response: wire.TxnOffsetCommitResponse = _commit(call, request, check, store)

@@ -148,9 +148,12 @@ def commit_request(speaker: Speaker, version: int, group: str, offset: int, **mo
     return request
 
 
-def fetch_offsets(speaker: Speaker, version: int, group: str) -> None:
-    """Say which offsets a group has committed."""
-    request = wire.OffsetFetchRequest()
+def fetch_offsets(speaker: Speaker, version: int, group: str, *, stable: bool = False) -> None:
+    """Say which offsets a group has committed.
+
+    :param stable: refuse those that a transaction may change
+    """
+    request = wire.OffsetFetchRequest(require_stable=stable)
     if version >= 8:
         wanted = wire.OffsetFetchRequest.Group.Topic(name="commits", partition_indexes=[0, 1])
         if version >= 10:

@@ -131,6 +131,29 @@ def transactions_that_are_refused(speaker: Speaker) -> None:
     end(speaker, "fenced-unknown", strange, True, "of nobody")
 
 
+def add_offsets(speaker: Speaker, name: str, begun: Begun) -> None:
+    """Add the offsets of the group that is named as the transactional id."""
+    request = wire.AddOffsetsToTxnRequest(
+        transactional_id=name, producer_id=begun.producer_id, producer_epoch=begun.producer_epoch, group_id=name
+    )
+    speaker.say("add offsets", request, min(3, speaker.versions(wire.AddOffsetsToTxnRequest)[-1]))
+
+
+def commit_offset(speaker: Speaker, name: str, begun: Begun, offset: int, version: int, label: str = "commit") -> None:
+    """Commit an offset of the group that is named as the transactional id."""
+    partition = wire.TxnOffsetCommitRequest.Topic.Partition(
+        partition_index=0, committed_offset=offset, committed_metadata="m"
+    )
+    request = wire.TxnOffsetCommitRequest(
+        transactional_id=name,
+        group_id=name,
+        producer_id=begun.producer_id,
+        producer_epoch=begun.producer_epoch,
+        topics=[wire.TxnOffsetCommitRequest.Topic(name="commits", partitions=[partition])],
+    )
+    speaker.say(label, request, version)
+
+
 def offsets_in_a_transaction(speaker: Speaker) -> None:
     """Commit offsets in a transaction: they are there once it ends, not before."""
     if not speaker.has(wire.TxnOffsetCommitRequest):
@@ -140,24 +163,8 @@ def offsets_in_a_transaction(speaker: Speaker) -> None:
     find_coordinator(speaker, "within")
     begun = init(speaker, "within")
     for is_commit in (False, True):
-        request = wire.AddOffsetsToTxnRequest(
-            transactional_id="within",
-            producer_id=begun.producer_id,
-            producer_epoch=begun.producer_epoch,
-            group_id="within",
-        )
-        speaker.say("add offsets", request, min(3, speaker.versions(wire.AddOffsetsToTxnRequest)[-1]))
-        partition = wire.TxnOffsetCommitRequest.Topic.Partition(
-            partition_index=0, committed_offset=7, committed_metadata="m"
-        )
-        commit = wire.TxnOffsetCommitRequest(
-            transactional_id="within",
-            group_id="within",
-            producer_id=begun.producer_id,
-            producer_epoch=begun.producer_epoch,
-            topics=[wire.TxnOffsetCommitRequest.Topic(name="commits", partitions=[partition])],
-        )
-        speaker.say("commit", commit, min(2, speaker.versions(wire.TxnOffsetCommitRequest)[-1]))
+        add_offsets(speaker, "within", begun)
+        commit_offset(speaker, "within", begun, 7, min(2, speaker.versions(wire.TxnOffsetCommitRequest)[-1]))
         fetch_offsets(speaker, 5 if speaker.has(wire.OffsetFetchRequest, 5) else 1, "within")
         end(speaker, "within", begun, is_commit)
         speaker.wait(0.5)
@@ -166,4 +173,44 @@ def offsets_in_a_transaction(speaker: Speaker) -> None:
     speaker.say("commit without one", commit_request(speaker, plain, "within", 9), plain)
 
 
-TRANSACTIONS = (committed_and_aborted, transactions_that_are_refused, offsets_in_a_transaction)
+def offsets_that_come_late(speaker: Speaker) -> None:
+    """Commit offsets behind their transaction: only the markers of a new epoch make all releases refuse them."""
+    if not speaker.has(wire.InitProducerIdRequest, 3):
+        return
+    name = "late"
+    make_topic(speaker, "commits", 2)
+    find_coordinator(speaker, name, 1)
+    find_coordinator(speaker, name)
+    first = init(speaker, name)
+    add_offsets(speaker, name, first)
+    commit_offset(speaker, name, first, 7, 3)
+    end(speaker, name, first, True)
+    speaker.wait(0.5)
+    fetch_offsets(speaker, 7, name, stable=True)
+    commit_offset(speaker, name, first, 6, 3, "commit behind the end")
+    fetch_offsets(speaker, 7, name, stable=True)
+    request = wire.InitProducerIdRequest(
+        transactional_id=name,
+        transaction_timeout_ms=30_000,
+        producer_id=first.producer_id,
+        producer_epoch=first.producer_epoch,
+    )
+    second = speaker.say("take a new epoch", request, 4)
+    assert second is not None
+    fetch_offsets(speaker, 7, name, stable=True)
+    commit_offset(speaker, name, first, 5, 3, "commit in the old epoch")
+    fetch_offsets(speaker, 7, name, stable=True)
+    add_offsets(speaker, name, second)
+    end(speaker, name, second, False)
+    speaker.wait(0.5)
+    fetch_offsets(speaker, 7, name, stable=True)
+    commit_offset(speaker, name, first, 4, 3, "commit behind the markers of the new epoch")
+    fetch_offsets(speaker, 7, name, stable=True)
+
+
+TRANSACTIONS = (
+    committed_and_aborted,
+    transactions_that_are_refused,
+    offsets_in_a_transaction,
+    offsets_that_come_late,
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -19,8 +19,14 @@ from pykafka.exceptions import (
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.kafkaproducer import KafkaProducer
 from pykafka.protocol import wire
+from pykafka.spark import session
+from pykafka.spark.decisions import Decisions
+from pykafka.spark.epochs import Record
+from pykafka.spark.options import write_options
+from pykafka.spark.optiontable import Mode
 from pykafka.testing import FakeCluster
 from pykafka.testing.transactions import Transaction
+from pykafka.transactions.exactly_once import TransactionRetries
 from tests.support.logins import eventually
 
 NAME = "billing"
@@ -161,6 +167,108 @@ def test_a_late_batch_does_not_count_for_the_next_transaction(release: str) -> N
             with producer.transaction():
                 producer.produce("copies", b"second", partition=0)
             assert committed(client) == [b"second"]
+
+
+@pytest.fixture
+def lost_offsets() -> Iterator[LostOffsets]:
+    """A consumer and a producer on Kafka 2.8, and a TxnOffsetCommit whose answer was lost before it succeeded."""
+    with (
+        FakeCluster(brokers=1, topics={"orders": 1}, as_version="2.8") as cluster,
+        KafkaClient(cluster.hosts) as client,
+    ):
+        options: dict[str, Any] = {"group": "copiers", "auto_commit": False, "auto_offset_reset": OffsetType.EARLIEST}
+        with (
+            client.producer() as plain,
+            client.consumer("orders", isolation_level="read_committed", **options) as consumer,
+            client.producer(transactional_id=NAME, max_block_ms=2_000) as producer,
+        ):
+            plain.produce("orders", b"1").get(10)
+            cluster.cut("TxnOffsetCommit", "before")
+            late: list[wire.TxnOffsetCommitRequest] = []
+            cluster.on_request(
+                lambda call: (
+                    late.append(call.request) if isinstance(call.request, wire.TxnOffsetCommitRequest) else None
+                )
+            )
+            read(consumer, 1)
+            producer.begin_transaction()
+            producer.send_offsets(consumer)
+            yield LostOffsets(cluster, client, producer, consumer, late)
+
+
+class LostOffsets(NamedTuple):
+    """See the fixture.
+
+    :param late: the requests, of which the first one comes late
+    """
+
+    cluster: FakeCluster
+    client: KafkaClient
+    producer: KafkaProducer[Any, Any]
+    consumer: KafkaConsumer[Any, Any]
+    late: list[wire.TxnOffsetCommitRequest]
+
+    def come(self) -> int:
+        """Send the first one late, and return the error code."""
+        (broker,) = self.client.cluster.brokers.values()
+        return broker.call(self.late[0], version=3).topics[0].partitions[0].error_code
+
+    def committed(self) -> int | None:
+        """Return the offset of the group; wait until no transaction can change it."""
+        found = self.consumer.committed()[TopicPartition("orders", 0)]
+        return None if found is None else found.offset
+
+
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_late_offsets_do_not_hold_up_those_who_read_the_groups_offsets(lost_offsets: LostOffsets, end: str) -> None:
+    """Brokers before Kafka 3.6 do not ask whether their transaction is open; markers of a new epoch make them refuse it."""
+    getattr(lost_offsets.producer, f"{end}_transaction")()
+    assert lost_offsets.come() == InvalidProducerEpoch.ERROR_CODE
+    assert lost_offsets.committed() == (1 if end == "commit" else None)
+
+
+def test_late_offsets_that_came_before_the_new_epoch_go(lost_offsets: LostOffsets) -> None:
+    """The commit has succeeded, though it got no epoch in time: the next begin, init or close asks again."""
+    failure = lost_offsets.cluster.fail("InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS", 1000)
+    lost_offsets.producer.commit_transaction(timeout=1)
+    failure.end()
+    assert lost_offsets.come() == 0
+    lost_offsets.producer.init_transactions()
+    assert lost_offsets.committed() == 1
+    assert lost_offsets.come() == InvalidProducerEpoch.ERROR_CODE
+
+
+def test_exactly_once_settles_late_offsets_before_it_reads_on(lost_offsets: LostOffsets) -> None:
+    """The commit got no epoch in time; the consumer would wait for offsets of its own if they came now."""
+    producer, cluster = lost_offsets.producer, lost_offsets.cluster
+    failure = cluster.fail("InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS", 1000)
+    producer.commit_transaction(timeout=0.5)
+    attempts = TransactionRetries(lost_offsets.consumer, producer)
+    assert attempts.is_unsettled
+    cluster.on_request(lambda call: failure.end() if isinstance(call.request, wire.InitProducerIdRequest) else None)
+    attempts.settle()
+    assert lost_offsets.come() == InvalidProducerEpoch.ERROR_CODE
+
+
+def test_a_decision_of_spark_whose_offsets_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next plan would wait without an end for what becomes of them."""
+    with FakeCluster(brokers=1, topics={"orders": 1}, as_version="3.9") as cluster:
+        with cluster._locked() as state:
+            monkeypatch.setattr(state.transactions.path, "verifies", False)  # as before Kafka 3.6
+        raw = {"kafka.bootstrap.servers": cluster.hosts, "topic": "orders", "transactionalIdPrefix": NAME}
+        driver = Decisions(write_options(raw, Mode.STREAM_WRITE))
+        at = driver.plan().at
+        cluster.cut("TxnOffsetCommit", "before")
+        late: list[wire.TxnOffsetCommitRequest] = []
+        cluster.on_request(
+            lambda call: late.append(call.request) if isinstance(call.request, wire.TxnOffsetCommitRequest) else None
+        )
+        found = session.cluster_for(driver._write.client)
+        driver._recorded(found, at, Record("query", 3))
+        (broker,) = found.brokers.values()
+        assert broker.call(late[0], version=3).topics[0].partitions[0].error_code == InvalidProducerEpoch.ERROR_CODE
+        assert driver._last(found) == Record("query", 3)
+        session.close_all()
 
 
 @pytest.mark.parametrize("api", ["AddPartitionsToTxn", "EndTxn"])
