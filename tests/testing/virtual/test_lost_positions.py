@@ -216,14 +216,19 @@ def test_a_position_that_is_named_while_recovery_finds_none_is_no_error(
 
 
 @pytest.mark.parametrize("release", ["2.8.2", "4.4"])
+@pytest.mark.parametrize("is_behind", [False, True], ids=["offset in the new log", "offset behind it"])
 def test_a_topic_made_anew_is_read_from_its_start_while_metadata_lacks_it(
-    scheduler: Scheduler, virtual: VirtualHandler, release: str
+    scheduler: Scheduler, virtual: VirtualHandler, release: str, is_behind: bool
 ) -> None:
-    """The former leader led the new topic, too, and got requests without its id, at the offset of the old one."""
-    lacking = [True, True]
+    """The former leader led the new topic, too, and got requests without its id, at the offset of the old one.
+
+    If that offset is behind the end of the new log, the consumer went where `auto_offset_reset` says.
+    """
+    lacking = [True] if is_behind else [True, True]
+    news = [b"new 0"] if is_behind else [b"new 0", b"new 1", b"new 2"]
 
     def lack(call: Call, response: Any) -> Any:
-        """Answer the reader twice as a broker that was cut off while there was no such topic."""
+        """Answer the reader as a broker that was cut off while there was no such topic."""
         if call.client_id == "reader" and isinstance(response, wire.MetadataResponse) and lacking:
             lacking.pop()
             for topic in response.topics:
@@ -235,21 +240,31 @@ def test_a_topic_made_anew_is_read_from_its_start_while_metadata_lacks_it(
             FakeCluster(brokers=1, topics={ORDERS.topic: 1}, handler=virtual, as_version=release) as cluster,
             KafkaClient(cluster.hosts, handler=virtual, client_id="reader") as client,
             KafkaClient(cluster.hosts, handler=virtual, client_id="writer") as other,
-            client.consumer(auto_offset_reset="earliest") as consumer,
+            client.consumer(auto_offset_reset="latest") as consumer,
+            other.producer() as producer,
         ):
-            consumer.assign([ORDERS])
             read: list[bytes | None] = []
-            with other.producer() as producer:
-                producer.produce(ORDERS.topic, b"old").get()
-                read += [record.value for record in consumer.poll(timeout=SOON_S)]
-                cluster.on_answer(lack)
-                other.admin.delete_topics([ORDERS.topic])
-                cluster.create_topic(ORDERS.topic, 1)
-                for value in (b"new 0", b"new 1", b"new 2"):
-                    producer.produce(ORDERS.topic, value).get()
-            until = virtual.now() + 10 * SOON_S
-            while b"new 2" not in read and virtual.now() < until:
-                read += [record.value for record in consumer.poll(timeout=0.5)]
+
+            def poll(last: bytes) -> None:
+                until = virtual.now() + 10 * SOON_S
+                while last not in read and virtual.now() < until:
+                    read.extend(record.value for record in consumer.poll(timeout=0.5))
+
+            consumer.assign([ORDERS])
+            consumer.seek(ORDERS, 0)
+            for value in (b"old 0", b"old 1"):
+                producer.produce(ORDERS.topic, value).get()
+            poll(b"old 1")
+            if is_behind:  # no fetch is under way, whose answer would say that the topic is gone
+                consumer.pause(ORDERS)
+                virtual.sleep(SOON_S)
+            cluster.on_answer(lack)
+            other.admin.delete_topics([ORDERS.topic])
+            cluster.create_topic(ORDERS.topic, 1)
+            for value in news:
+                producer.produce(ORDERS.topic, value).get()
+            consumer.resume(ORDERS)
+            poll(news[-1])
             return read
 
-    assert scheduler.run(program) == [b"old", b"new 0", b"new 1", b"new 2"]
+    assert scheduler.run(program) == [b"old 0", b"old 1", *news]
