@@ -11,7 +11,12 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import OwnedPartition
-from pykafka.exceptions import OffsetResetNeededError, UnknownTopicOrPartition
+from pykafka.exceptions import (
+    OffsetResetNeededError,
+    OffsetsNotCommitted,
+    TopicRecreatedError,
+    UnknownTopicOrPartition,
+)
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster
 from pykafka.testing.call import Call
@@ -268,3 +273,39 @@ def test_a_topic_made_anew_is_read_from_its_start_while_metadata_lacks_it(
             return read
 
     assert scheduler.run(program) == [b"old 0", b"old 1", *news]
+
+
+@pytest.mark.parametrize("release", ["2.8.2", "4.4"])
+def test_an_offset_of_a_topic_that_is_gone_is_not_committed_to_the_next_one(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str
+) -> None:
+    """Brokers before 4.1 take commits by name. Metadata lacked the topic, so nothing showed that another one has its name."""
+    stays = TopicPartition("stays", 0)
+
+    def program() -> tuple[OffsetsNotCommitted, dict[TopicPartition, int | None]]:
+        with (
+            FakeCluster(1, {ORDERS.topic: 1, stays.topic: 1}, handler=virtual, as_version=release) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            KafkaClient(cluster.hosts, handler=virtual) as other,
+            client.consumer(group="readers", auto_commit=False, auto_offset_reset="earliest") as consumer,
+            other.producer() as producer,
+        ):
+            for topic in (ORDERS.topic, stays.topic):
+                producer.produce(topic, b"old").get()
+            consumer.assign([ORDERS, stays])
+            read = 0
+            while read < 2:
+                read += len(consumer.poll(timeout=SOON_S))
+            other.admin.delete_topics([ORDERS.topic])
+            client.cluster.update([ORDERS.topic])
+            cluster.create_topic(ORDERS.topic, 1)
+            producer.produce(ORDERS.topic, b"new").get()
+            with pytest.raises(OffsetsNotCommitted) as caught:
+                consumer.commit()
+            found = other.admin.list_group_offsets("readers")["readers"]
+            return caught.value, {key: found[key].offset for key in found}
+
+    error, found = scheduler.run(program)
+    assert isinstance(error.__cause__, TopicRecreatedError)
+    assert error.failures == {ORDERS: 1}
+    assert found == {stays: 1}
