@@ -42,7 +42,8 @@ from pykafka.metadata.group_offsets import (
     commit_request,
     committed_each,
     fetch_request,
-    recreated,
+    gone_each,
+    recreated_each,
 )
 from pykafka.metadata.internal_topics import OFFSETS, is_unavailable
 from pykafka.metrics.listener import COMMITTED, FAILED, POSITION
@@ -235,7 +236,7 @@ class GroupOffsets:
                     self.ids_of(remaining)
                 )  # first: an offset that is newer than its id is not committed, which is safe
                 remaining.update({key: offset for key, offset in current().items() if key in remaining})
-            for key, error in self._recreated({key: of.get(key) for key in remaining}).items():
+            for key, error in recreated_each({key: of.get(key) for key in remaining}, self._cluster).items():
                 gone[key] = remaining.pop(key)
                 recreated.append(error)
             if not remaining:
@@ -474,24 +475,13 @@ class GroupOffsets:
         """Return the id of the topic that the offset of each partition is of; None if it is not known."""
         return {key: self.consumed_in(key) for key in keys}
 
-    def _recreated(
-        self, ids: Mapping[TopicPartition, UUID | None], api: str = "OffsetCommit"
-    ) -> dict[TopicPartition, TopicRecreatedError]:
-        """Return the partitions whose offsets are of a former topic of that name."""
-        found = {}
-        for key, before in ids.items():
-            now = self._cluster.topic_id(key.topic)
-            if None not in (before, now) and before != now:
-                found[key] = recreated(before, now, key.topic, key.partition, api)
-        return found
-
     def topic_ids(self, keys: Collection[TopicPartition]) -> dict[str, UUID]:
         """Return the ids of the topics that offsets are of, for a transaction; none if one of them is unknown.
 
         :raises TopicRecreatedError: the client knows already that a topic was deleted and recreated
         """
         of = self.ids_of(keys)
-        for error in self._recreated(of, "TxnOffsetCommit").values():
+        for error in recreated_each(of, self._cluster, "TxnOffsetCommit").values():
             raise error
         return self._ids(keys, of)
 
@@ -530,6 +520,10 @@ class GroupOffsets:
         version = self._version(coordinator, wire.OffsetCommitRequest, by_id, COMMIT_CEILING, deadline)
         if version == 0:  # version 0 commits to ZooKeeper, later ones to Kafka
             raise error_for(UnsupportedVersion.ERROR_CODE, broker=coordinator.address, api="OffsetCommit")
+        gone = {} if version >= COMMIT_BY_ID else gone_each(of, self._cluster)
+        offsets = {key: offset for key, offset in offsets.items() if key not in gone}
+        if not offsets:
+            return gone
         wanted = {
             key: OffsetAndMetadata(offset, metadata if isinstance(metadata, str) else _text(metadata, key))
             for key, offset in offsets.items()
@@ -539,7 +533,7 @@ class GroupOffsets:
         epochs = {key: self.epoch_before(key, offset) for key, offset in offsets.items()}
         request = commit_request(self._group, version, identity, wanted, member.group_instance_id, ids, epochs)
         response = self._call(coordinator, request, version, deadline)
-        return commit_failures(response, coordinator.address, offsets, ids)
+        return {**commit_failures(response, coordinator.address, offsets, ids), **gone}
 
     def _fetch_all(
         self, partitions: Collection[TopicPartition], deadline: float

@@ -184,7 +184,7 @@ class Recovery(BackgroundWorker):
     def _known_broker(self, consumer: FetchingConsumer, owned: OwnedPartition) -> Node | KafkaException:
         """Return the broker that metadata names for a partition, or why there is none."""
         name, partition = owned.key
-        if owned.topic_id is not None and consumer.cluster.topic_metadata(name) is None:
+        if is_missing(consumer, owned):
             # The former leader may lead a new topic of that name, whose log it would give to requests without ids.
             return UnknownTopicOrPartition("metadata has no such topic at present", topic=name, partition=partition)
         replica = consumer.preferred_replicas.of(owned.key)
@@ -283,7 +283,7 @@ class Recovery(BackgroundWorker):
         lost = []
         ready = []
         for failed in due:
-            if failed.moved or not failed.is_lost:
+            if failed.moved or not failed.is_lost or is_missing(consumer, failed.owned):
                 ready.append(failed)
             elif failed.has_unread:
                 self._failed_partitions.wait_first(failed)
@@ -322,3 +322,8 @@ class Recovery(BackgroundWorker):
 def compares_logs(broker: Node) -> bool:
     """Return whether a broker compares logs at each fetch; it may have to be asked for its versions."""
     return broker.api_version(wire.FetchRequest) >= FETCH_COMPARES_FROM
+
+
+def is_missing(consumer: FetchingConsumer, owned: OwnedPartition) -> bool:
+    """Return whether metadata lacks the topic that a position is of, so that another of its name may be there by now."""
+    return owned.topic_id is not None and consumer.cluster.topic_metadata(owned.key.topic) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
@@ -11,6 +11,7 @@ from pykafka.exceptions import (
     IncompleteResponseError,
     KafkaException,
     TopicRecreatedError,
+    UnknownTopicId,
     UnknownTopicOrPartition,
     error_for,
 )
@@ -244,3 +245,31 @@ def means_no_commit(error_code: int, version: int) -> bool:
     :param version: of OffsetFetch
     """
     return error_code == UnknownTopicOrPartition.ERROR_CODE and version <= UNKNOWN_IS_NONE
+
+
+class TopicsByName(Protocol):
+    """The topics that a client knows; `BaseCluster` says what each member does."""
+
+    def topic_id(self, name: str) -> UUID | None: ...
+    def topic_metadata(self, name: str) -> object | None: ...
+
+
+def recreated_each(
+    ids: Mapping[TopicPartition, UUID | None], topics: TopicsByName, api: str = "OffsetCommit"
+) -> dict[TopicPartition, TopicRecreatedError]:
+    """Return the partitions whose offsets are of a former topic of that name.
+
+    :param ids: of the topics that their offsets are of
+    """
+    found = {}
+    for key, before in ids.items():
+        now = topics.topic_id(key.topic)
+        if None not in (before, now) and before != now:
+            found[key] = recreated(before, now, key.topic, key.partition, api)
+    return found
+
+
+def gone_each(ids: Mapping[TopicPartition, UUID | None], topics: TopicsByName) -> dict[TopicPartition, KafkaException]:
+    """Return the partitions whose topics metadata lacks: a commit by name may reach a new topic of that name by now."""
+    gone = [key for key, id_ in ids.items() if id_ is not None and topics.topic_metadata(key.topic) is None]
+    return {key: error_for(UnknownTopicId.ERROR_CODE, api="OffsetCommit", **key._asdict()) for key in gone}

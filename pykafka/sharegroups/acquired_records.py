@@ -267,15 +267,24 @@ class AcquiredRecords:
         acquired.apply(Event.LOSE)
         self._forget(acquired)
 
-    def lose_all(self, error: KafkaException) -> list[AcquiredRecord]:
-        """Remove all records, as the session is over; return those that were being acknowledged."""
+    def lose_all(self, error: KafkaException, topic: str | None = None) -> list[AcquiredRecord]:
+        """Remove records, and return those that were being acknowledged.
+
+        :param error: why they are lost
+        :param topic: the name of one that is gone; None: the session is over, so all are lost
+        """
         acknowledged = []
         for acquired in self:
+            if topic not in (None, acquired.partition.topic):
+                continue
             if acquired.state in OPEN:
                 acknowledged.append(acquired)
             acquired.error = error
             self.lose(acquired)
-        self._due, self._gaps = {}, {}
+        for key in self.due:
+            if topic in (None, key.topic):
+                self._due.pop(key, None)
+                self._gaps.pop(key, None)
         return acknowledged
 
     def _forget(self, acquired: AcquiredRecord) -> None:

@@ -20,6 +20,7 @@ from pykafka.exceptions import (
     KafkaException,
     NotLeaderForPartition,
     ShareSessionNotFound,
+    TopicRecreatedError,
     UnknownError,
     error_for,
 )
@@ -238,6 +239,8 @@ class SessionWorker:
         if self._session.may_linger:
             self._end_former()
         for key, id_ in wanted.items():
+            if self._ids.get(key.topic, id_) != id_:
+                self._leave(key.topic, id_, sent)
             self._ids[key.topic] = id_
         step = self._session.fetch(dict.fromkeys(wanted.items()))
         request = wire.ShareFetchRequest(
@@ -268,6 +271,19 @@ class SessionWorker:
         self._engine.on_fetched([key for key in wanted if key not in parts or not parts[key].error_code])
         for key, part in parts.items():
             self._take(key, part, expires_at, response.acquisition_lock_timeout_ms)
+
+    def _leave(self, topic: str, id_: UUID, sent: dict[TopicPartition, Sent]) -> None:
+        """Lose the records of a topic that another one of its name has replaced, which has the same offsets.
+
+        :param id_: of the new topic
+        :param sent: what is to be acknowledged; this leaves the former topic out
+        """
+        text = "the topic was deleted and recreated, and these records were of the old one: leave them"
+        error = TopicRecreatedError(text, self._ids[topic], id_, topic=topic)
+        self._complete({key: sent.pop(key) for key in list(sent) if key.topic == topic}, error)
+        with self._engine.lock:
+            acknowledged = self.session_records.lose_all(error, topic)
+        self._engine.on_acknowledged(acknowledged, error)
 
     def _end_former(self) -> None:
         """End the session that was lost: a broker that has it yet would keep its records locked beside the next session.

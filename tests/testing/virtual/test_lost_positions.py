@@ -11,7 +11,12 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import OwnedPartition
-from pykafka.exceptions import OffsetResetNeededError, UnknownTopicOrPartition
+from pykafka.exceptions import (
+    OffsetResetNeededError,
+    OffsetsNotCommitted,
+    TopicRecreatedError,
+    UnknownTopicOrPartition,
+)
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster
 from pykafka.testing.call import Call
@@ -216,14 +221,19 @@ def test_a_position_that_is_named_while_recovery_finds_none_is_no_error(
 
 
 @pytest.mark.parametrize("release", ["2.8.2", "4.4"])
+@pytest.mark.parametrize("is_behind", [False, True], ids=["offset in the new log", "offset behind it"])
 def test_a_topic_made_anew_is_read_from_its_start_while_metadata_lacks_it(
-    scheduler: Scheduler, virtual: VirtualHandler, release: str
+    scheduler: Scheduler, virtual: VirtualHandler, release: str, is_behind: bool
 ) -> None:
-    """The former leader led the new topic, too, and got requests without its id, at the offset of the old one."""
-    lacking = [True, True]
+    """The former leader led the new topic, too, and got requests without its id, at the offset of the old one.
+
+    If that offset is behind the end of the new log, the consumer went where `auto_offset_reset` says.
+    """
+    lacking = [True] if is_behind else [True, True]
+    news = [b"new 0"] if is_behind else [b"new 0", b"new 1", b"new 2"]
 
     def lack(call: Call, response: Any) -> Any:
-        """Answer the reader twice as a broker that was cut off while there was no such topic."""
+        """Answer the reader as a broker that was cut off while there was no such topic."""
         if call.client_id == "reader" and isinstance(response, wire.MetadataResponse) and lacking:
             lacking.pop()
             for topic in response.topics:
@@ -235,21 +245,67 @@ def test_a_topic_made_anew_is_read_from_its_start_while_metadata_lacks_it(
             FakeCluster(brokers=1, topics={ORDERS.topic: 1}, handler=virtual, as_version=release) as cluster,
             KafkaClient(cluster.hosts, handler=virtual, client_id="reader") as client,
             KafkaClient(cluster.hosts, handler=virtual, client_id="writer") as other,
-            client.consumer(auto_offset_reset="earliest") as consumer,
+            client.consumer(auto_offset_reset="latest") as consumer,
+            other.producer() as producer,
         ):
-            consumer.assign([ORDERS])
             read: list[bytes | None] = []
-            with other.producer() as producer:
-                producer.produce(ORDERS.topic, b"old").get()
-                read += [record.value for record in consumer.poll(timeout=SOON_S)]
-                cluster.on_answer(lack)
-                other.admin.delete_topics([ORDERS.topic])
-                cluster.create_topic(ORDERS.topic, 1)
-                for value in (b"new 0", b"new 1", b"new 2"):
-                    producer.produce(ORDERS.topic, value).get()
-            until = virtual.now() + 10 * SOON_S
-            while b"new 2" not in read and virtual.now() < until:
-                read += [record.value for record in consumer.poll(timeout=0.5)]
+
+            def poll(last: bytes) -> None:
+                until = virtual.now() + 10 * SOON_S
+                while last not in read and virtual.now() < until:
+                    read.extend(record.value for record in consumer.poll(timeout=0.5))
+
+            consumer.assign([ORDERS])
+            consumer.seek(ORDERS, 0)
+            for value in (b"old 0", b"old 1"):
+                producer.produce(ORDERS.topic, value).get()
+            poll(b"old 1")
+            if is_behind:  # no fetch is under way, whose answer would say that the topic is gone
+                consumer.pause(ORDERS)
+                virtual.sleep(SOON_S)
+            cluster.on_answer(lack)
+            other.admin.delete_topics([ORDERS.topic])
+            cluster.create_topic(ORDERS.topic, 1)
+            for value in news:
+                producer.produce(ORDERS.topic, value).get()
+            consumer.resume(ORDERS)
+            poll(news[-1])
             return read
 
-    assert scheduler.run(program) == [b"old", b"new 0", b"new 1", b"new 2"]
+    assert scheduler.run(program) == [b"old 0", b"old 1", *news]
+
+
+@pytest.mark.parametrize("release", ["2.8.2", "4.4"])
+def test_an_offset_of_a_topic_that_is_gone_is_not_committed_to_the_next_one(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str
+) -> None:
+    """Brokers before 4.1 take commits by name. Metadata lacked the topic, so nothing showed that another one has its name."""
+    stays = TopicPartition("stays", 0)
+
+    def program() -> tuple[OffsetsNotCommitted, dict[TopicPartition, int | None]]:
+        with (
+            FakeCluster(1, {ORDERS.topic: 1, stays.topic: 1}, handler=virtual, as_version=release) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            KafkaClient(cluster.hosts, handler=virtual) as other,
+            client.consumer(group="readers", auto_commit=False, auto_offset_reset="earliest") as consumer,
+            other.producer() as producer,
+        ):
+            for topic in (ORDERS.topic, stays.topic):
+                producer.produce(topic, b"old").get()
+            consumer.assign([ORDERS, stays])
+            read = 0
+            while read < 2:
+                read += len(consumer.poll(timeout=SOON_S))
+            other.admin.delete_topics([ORDERS.topic])
+            client.cluster.update([ORDERS.topic])
+            cluster.create_topic(ORDERS.topic, 1)
+            producer.produce(ORDERS.topic, b"new").get()
+            with pytest.raises(OffsetsNotCommitted) as caught:
+                consumer.commit()
+            found = other.admin.list_group_offsets("readers")["readers"]
+            return caught.value, {key: found[key].offset for key in found}
+
+    error, found = scheduler.run(program)
+    assert isinstance(error.__cause__, TopicRecreatedError)
+    assert error.failures == {ORDERS: 1}
+    assert found == {stays: 1}

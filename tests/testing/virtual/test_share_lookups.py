@@ -8,7 +8,13 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.admin import ConfigResource
-from pykafka.exceptions import KafkaException, NoBrokersAvailableError, UnsupportedVersion
+from pykafka.exceptions import (
+    KafkaException,
+    NoBrokersAvailableError,
+    TopicRecreatedError,
+    UnknownTopicId,
+    UnsupportedVersion,
+)
 from pykafka.sharegroups import session_worker
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, NetworkFaults, Scheduler, VirtualHandler
@@ -121,3 +127,45 @@ def test_a_lock_is_renewed_beside_a_broker_that_is_down(
                 return outcome
 
     assert scheduler.run(program) == ({None} if knows_renewals else set())
+
+
+def test_records_of_a_topic_that_was_made_anew_are_not_acknowledged(
+    scheduler: Scheduler, virtual: VirtualHandler
+) -> None:
+    """The new topic has the same offsets: to accept an old record accepted the new one there, which nobody had handled."""
+
+    def program() -> tuple[list[bool], list[KafkaException | None], list[tuple[bytes | None, int]]]:
+        with (
+            FakeCluster(1, {TOPIC: 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            client.producer() as producer,
+            client.share_consumer(TOPIC, group="workers", acknowledgement="explicit") as consumer,
+        ):
+
+            def taken(*values: bytes) -> list[Any]:
+                for value in values:
+                    producer.produce(TOPIC, value).get()
+                found: list[Any] = []
+                until = virtual.now() + 60
+                while len(found) < 2 and virtual.now() < until:
+                    found += consumer.poll(timeout=1)
+                return found
+
+            client.admin.alter_configs({ConfigResource.group("workers"): {"share.auto.offset.reset": "earliest"}})
+            former, known = taken(b"old 0", b"old 1")
+            consumer.accept(former)
+            client.admin.delete_topics([TOPIC])
+            cluster.create_topic(TOPIC, 1)
+            present = taken(b"new 0", b"new 1")
+            counts = [consumer.accept(former), consumer.accept(known)]
+            errors = list(consumer.commit().values())
+            virtual.sleep(2)
+            for record in present:
+                consumer.release(record)
+            again = [(record.value, record.delivery_count) for record in taken()]
+            return counts, errors, again
+
+    counts, (error,), again = scheduler.run(program)
+    assert counts == [False, False]
+    assert isinstance(error, TopicRecreatedError | UnknownTopicId)
+    assert again == [(b"new 0", 2), (b"new 1", 2)]

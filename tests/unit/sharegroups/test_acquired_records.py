@@ -142,6 +142,18 @@ def test_the_end_of_a_session_tells_of_all_that_has_no_answer(kind: AcknowledgeT
     assert (session_records.count, session_records.due, list(session_records)) == (0, [], [])
 
 
+def test_those_of_one_topic_are_lost_with_their_gaps() -> None:
+    session_records = AcquiredRecords()
+    delivered(session_records, 3)
+    other = TopicPartition("u", 0)
+    kept = AcquiredRecord(OWNER, session_records, other, 3, 1, 30.0)
+    session_records.add(kept)
+    for key in (KEY, other):
+        session_records.acknowledge_range(key, 4, 5, AcknowledgeType.GAP)
+    assert session_records.lose_all(KafkaException("gone"), KEY.topic) == []
+    assert (list(session_records), session_records.due) == ([kept], [other])
+
+
 def test_a_lost_record_is_not_acknowledged() -> None:
     session_records = AcquiredRecords()
     lost, kept = delivered(session_records, 3, 4)
