@@ -300,8 +300,11 @@ SAME = [
         f"tests/unit/test_{name}.py"
         for name in ("docstrings", "documented_names", "layers", "packaging", "public_names")
     ),
-    "tests/regressions/test_old_code.py",
-    "tests/regressions/test_old_programs.py",
+    "tests/unit/test_old_names.py",
+    *(f"tests/regressions/test_old_{name}.py" for name in ("code", "names", "programs")),
+    "tests/embedded/test_process_end.py",
+    # threads that another library has patched
+    "tests/embedded/test_eventlet.py",
     # reactions to errors, and members and closes, which mostly wait
     "tests/embedded/consumer/test_recovery.py",
     "tests/embedded/producer/test_retrying.py",
@@ -313,7 +316,7 @@ SAME = [
     "tests/conformance",
     *(f"tests/embedded/test_{name}.py" for name in ("embedded", "loglimit")),
     # Spark's planning
-    *(f"tests/unit/spark/test_{name}.py" for name in ("import", "offsets", "options")),
+    *(f"tests/unit/spark/test_{name}.py" for name in ("import", "offsets", "options", "shipping")),
     *(
         f"tests/unit/spark/test_pipeline_{name}.py"
         for name in ("checks", "command", "declaration", "mistakes", "progress", "tables")
