@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import shutil
@@ -17,7 +18,7 @@ from kazoo.client import KazooClient
 
 from tests.brokers import sasl as authentication
 from tests.brokers import settings
-from tests.brokers.archives import class_archive, recording
+from tests.brokers.archives import class_archive, compiled, recording
 from tests.brokers.certificates import Certificates, make_certificates
 from tests.brokers.formatting import new_id, template_of, write_log_directories
 from tests.brokers.jars import BrokerSetupError, classpath
@@ -95,7 +96,8 @@ class KafkaCluster:
         self._jars = Path()
         self._plugins = "" if jars is None else f":{jars}/*"
         # With the first compiler alone; the second one costs more than it saves a broker that does little.
-        self._jvm_options = ["-XX:TieredStopAtLevel=1"] if quick else []
+        self._quick_options = ["-XX:TieredStopAtLevel=1"] if quick else []
+        self._jvm_options: list[str] = []
         self._quick = quick
 
     @property
@@ -193,7 +195,7 @@ class KafkaCluster:
         """Start everything and wait until all brokers answer."""
         self._jars = classpath(self.release.coordinates)
         if self._quick:
-            self._jvm_options += class_archive(self._jars, self._record)
+            self._quick_options += class_archive(self._jars, self._record)
         if not self._keep:
             self.directory = Path(tempfile.mkdtemp(prefix="pykafka-kafka-"))
         try:
@@ -278,7 +280,11 @@ class KafkaCluster:
         :raises BrokerSetupError: it fails, or takes longer than `timeout` seconds
         """
         log = self.directory / f"java-{uuid.uuid4().hex}.out"
-        process = JavaProcess([*self._options("tool"), "-Xmx256m", "-cp", f"{self._jars}/*", *arguments], log)
+        options = [*self._options("tool"), *self._quick_options, "-Xmx256m"]
+        sources = [Path(word) for word in arguments if word.endswith(".java")]
+        path = os.pathsep.join([f"{self._jars}/*", *(str(compiled(source, self._jars)) for source in sources)])
+        words = [Path(word).stem if word.endswith(".java") else word for word in arguments]
+        process = JavaProcess([*options, "-cp", path, *words], log)
         process.start()
         status = process.wait(timeout)
         if status:
@@ -378,7 +384,7 @@ class KafkaCluster:
         ]
 
     def _process(self, name: str, heap_mb: int, main: str, *arguments: str) -> JavaProcess:
-        options = [*self._options(name), *self._jvm_options, f"-Xmx{heap_mb}m"]
+        options = [*self._options(name), *self._quick_options, *self._jvm_options, f"-Xmx{heap_mb}m"]
         command = [*options, "-cp", f"{self._jars}/*{self._plugins}", main, *arguments]
         return JavaProcess(command, self.directory / f"{name}.out", None if self._keep else self.directory)
 

@@ -40,11 +40,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Yield a local session whose Python workers are of this Python and see this checkout."""
+def quick_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a Python for Spark whose workers have imported what they need before they are forked."""
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     python = tmp_path_factory.mktemp("python") / "python"
     write_python(python)
+    return python
+
+
+@pytest.fixture(scope="session")
+def spark(quick_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Yield a local session whose Python workers are of this Python and see this checkout."""
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("pykafka-tests")
@@ -58,9 +64,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     # One start alone is not worth an archive.
     with quick_starts(make=False), pytest.MonkeyPatch.context() as patched:
-        patched.setenv("PYSPARK_PYTHON", str(python))
+        patched.setenv("PYSPARK_PYTHON", str(quick_python))
         session: SparkSession = builder.getOrCreate()
-    # Programs that tests start have PySpark's own daemon.
+    # Most programs that tests start have PySpark's own daemon.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     yield session
     session.stop()

@@ -40,12 +40,12 @@ ROWS, LIMIT = 100, 100
 LONGEST_S = 1.5
 
 
-def test_killed_driver_and_worker(kafka: KafkaCluster, topics: Topics, tmp_path: Path) -> None:
+def test_killed_driver_and_worker(kafka: KafkaCluster, topics: Topics, quick_python: Path, tmp_path: Path) -> None:
     """The short form: a driver in one process with its tasks is killed at random, and so is one of its workers."""
     topic, out = topics.create(partitions=PARTITIONS), topics.create(partitions=PARTITIONS)
     topics.numbered(topic, {0: ROWS, 1: ROWS})
     chance = seeded()
-    job = ClusterJob("local[2]", words(kafka, topic, out, tmp_path), tmp_path, exactly_once_job)
+    job = ClusterJob("local[2]", words(kafka, topic, out, tmp_path), tmp_path, exactly_once_job, python=quick_python)
     try:
         job.start()
         job.get_on()

@@ -36,9 +36,10 @@ class Job:
     :param topics: of the broker
     :param topic: what it reads
     :param path: for files and checkpoint
+    :param python: of its workers
     """
 
-    def __init__(self, topics: Topics, topic: str, path: Path) -> None:
+    def __init__(self, topics: Topics, topic: str, path: Path, python: Path | str = sys.executable) -> None:
         self._command = [
             sys.executable,
             "-m",
@@ -49,11 +50,12 @@ class Job:
             str(LIMIT),
         ]
         self._path = path
+        self._python = str(python)
 
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[str]]:
         """Start it; whatever of it is left in the end is killed, driver and JVM at once."""
-        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYSPARK_PYTHON": self._python, "PYTHONPATH": str(ROOT)}
         with (self._path / "log").open("w") as log:
             process = subprocess.Popen(
                 self._command, cwd=ROOT, env=environment, stdout=log, stderr=log, text=True, start_new_session=True
@@ -142,8 +144,8 @@ def _split(line: str) -> list[str]:
 
 
 def python_workers(ancestors: set[int]) -> list[int]:
-    """Return the ids of PySpark's workers under some processes: forks of its daemon."""
-    daemons = {pid: one for pid, one in under(ancestors).items() if "pyspark.daemon" in one.words}
+    """Return the ids of PySpark's workers under some processes: forks of its daemon, or of that of the tests."""
+    daemons = {pid: one for pid, one in under(ancestors).items() if "spark.daemon" in one.words}
     return [pid for pid, one in daemons.items() if one.parent in daemons]
 
 
@@ -160,10 +162,12 @@ def landed(spark: SparkSession, path: Path) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_spark")
 @pytest.mark.timeout(1800)
-def test_killed_driver_and_killed_workers(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+def test_killed_driver_and_killed_workers(
+    spark: SparkSession, topics: Topics, quick_python: Path, tmp_path: Path
+) -> None:
     topic = topics.create()
     topics.numbered(topic, {0: 50})
-    job = Job(topics, topic, tmp_path)
+    job = Job(topics, topic, tmp_path, quick_python)
     # It starts at latest: in the first micro-batch, which is empty, it notes where that was.
     job.kill_when(lambda: job.planned(0))
     topics.numbered(topic, {0: 12 * LIMIT}, first=50)
@@ -225,6 +229,7 @@ class ClusterJob:
     :param path: for files, checkpoints and the log
     :param program: the job
     :param cluster: master and workers; None: the driver runs the tasks
+    :param python: of its workers
     """
 
     def __init__(
@@ -234,7 +239,9 @@ class ClusterJob:
         path: Path,
         program: ModuleType = killed_job,
         cluster: StandaloneCluster | None = None,
+        python: Path | str = sys.executable,
     ) -> None:
+        self._python = str(python)
         self._command = [sys.executable, "-m", program.__name__, master, *words]
         self._program = program
         self._cluster = cluster
@@ -256,9 +263,10 @@ class ClusterJob:
 
     def start(self) -> None:
         """Start the driver, and wait until its queries run."""
+        environment = spark_environment() | {"PYSPARK_PYTHON": self._python}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                self._command, cwd=ROOT, env=spark_environment(), stdout=log, stderr=log, start_new_session=True
+                self._command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
             )
         self.wait(lambda: self._program.STARTED in self._log.read_text())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from pykafka.spark import __main__ as spark_program
 from pykafka.spark.pipeline import Declaration, Pipeline, StopRequest
 from pykafka.spark.pipeline.events import Progress
 from tests.support.programs import Program, program
-from tests.support.spark.standalone import JVM_OPTIONS, SPARK_HOME, StandaloneCluster, spark_environment
+from tests.support.spark.standalone import SPARK_HOME, StandaloneCluster, spark_environment
 from tests.support.spark.topics import Record, Topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.usefixtures("quick_spark")]
@@ -44,7 +43,6 @@ def declare(directory: Path, topics: Topics, topic: str, top: str = "", options:
         '[[transform]]\nsql = "SELECT n, kafka.partition FROM records"\n'
         f'[sink]\nformat = "parquet"\npath = "{directory}/landed"\n'
         f"[spark.config]\n{CONFIG}"
-        f"\"spark.executor.extraJavaOptions\" = '{os.environ[JVM_OPTIONS]}'\n"
     )
     return file
 

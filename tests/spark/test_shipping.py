@@ -91,10 +91,11 @@ class Shipping:
 
 @pytest.fixture(scope="module")
 def shipping(kafka: KafkaCluster, quick_spark: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shipping]:
-    """Yield a master and two workers that have no way to this checkout or its environment."""
+    """Yield a master and a worker that have no way to this checkout or its environment."""
     directory = tmp_path_factory.mktemp("shipping")
     venv.create(directory / "bare", symlinks=True)
-    with StandaloneCluster(directory, bare_environment(directory / "bare" / "bin" / "python")) as cluster:
+    environment = bare_environment(directory / "bare" / "bin" / "python")
+    with StandaloneCluster(directory, environment, workers=1) as cluster:
         yield Shipping(directory, kafka.hosts, cluster.url)
 
 

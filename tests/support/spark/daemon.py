@@ -1,7 +1,8 @@
 """PySpark's daemon, which imports what its workers need before it forks them, not each of them by itself.
 
 A worker is forked for each plan and task, and took half a second of CPU time for imports. Programs that start Spark
-themselves (`tests/spark/test_shipping.py` and others) have PySpark's own daemon, as users do.
+themselves (`tests/spark/test_shipping.py` and others) have PySpark's own daemon, as users do, but for those that are killed
+and start again and again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A cluster of Spark: a master and two workers, from the jars that PySpark brings, on 127.0.0.1."""
+"""A cluster of Spark: a master and its workers, from the jars that PySpark brings, on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -39,14 +39,16 @@ def bare_environment(python: Path) -> dict[str, str]:
 
 
 class StandaloneCluster:
-    """Two workers with a core and 512 MB each.
+    """Workers with a core and 512 MB each.
 
     :param directory: for logs and what executors work with
     :param environment: of its processes and their executors; by default this checkout with this Python
+    :param workers: their number
     """
 
-    def __init__(self, directory: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, directory: Path, environment: dict[str, str] | None = None, workers: int = 2) -> None:
         self._directory = directory
+        self._workers = workers
         self._environment = spark_environment() if environment is None else environment
         self._processes: list[subprocess.Popen[bytes]] = []
         self.url = ""
@@ -58,7 +60,7 @@ class StandaloneCluster:
             size = ("--cores", "1", "--memory", "512m")
             logs = [
                 self._start(name, "worker.Worker", *size, "-d", str(self._directory / name), self.url)
-                for name in ("worker1", "worker2")
+                for name in (f"worker{number + 1}" for number in range(self._workers))
             ]
             for log in logs:
                 self._wait_for(log, r"(Successfully registered) with master")
@@ -88,8 +90,9 @@ class StandaloneCluster:
             self._processes.append(
                 subprocess.Popen(
                     [*command, "--host", "127.0.0.1", "--webui-port", "0", *arguments],
+                    # Executors inherit what each `java` reads by itself, and start quickly as well.
                     env=self._environment
-                    | {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": os.environ.get(JVM_OPTIONS, "")},
+                    | {"SPARK_DAEMON_MEMORY": "256m", "JDK_JAVA_OPTIONS": os.environ.get(JVM_OPTIONS, "")},
                     stdin=subprocess.DEVNULL,
                     stdout=file,
                     stderr=subprocess.STDOUT,

@@ -27,6 +27,8 @@ from tests.support.inside import reauthentication_of
 from tests.support.sasl import USERS, SaslBroker
 
 LIMIT = 20.0
+#: Of those that ask again and again (s): a login is renewed after more than a second.
+PAUSE_S = 0.005
 PEER = Peer("", "test", lambda: None, lambda api, seconds: None)
 ALICE = Scram("alice", USERS["alice"])
 
@@ -102,6 +104,7 @@ def test_callbacks_of_the_reader_may_begin_it(handler: Handler) -> None:
             if future.error is not None:
                 errors.append(future.error)
             elif broker.renewals < 2:
+                handler.sleep(PAUSE_S)
                 ask(requests).add_done_callback(again)
 
         for _ in range(3):
@@ -119,6 +122,7 @@ def test_callbacks_of_the_reader_may_begin_it(handler: Handler) -> None:
 def test_a_worker_that_reads_for_itself_may_begin_it(broker: SaslBroker, handler: Handler) -> None:
     requests = started(broker, handler)
     while broker.renewals < 3:
+        handler.sleep(PAUSE_S)
         future = ask(requests)
         if requests.help_read():
             try:
