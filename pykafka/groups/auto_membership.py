@@ -248,9 +248,10 @@ class AutoMembership:
 
         :raises KafkaException: it cannot be asked
         """
-        if not coordinator.has(wire.JoinGroupRequest):
+        connection = self._connection
+        if not coordinator.has(wire.JoinGroupRequest, None if deadline is None else connection.left_ms(deadline)):
             return Facts(False, keeps_groups=False)
-        ranges, connection = coordinator.versions.found or {}, self._connection
+        ranges = coordinator.versions.found or {}
         option = classic_option(self._configs)
         if (
             option
