@@ -383,7 +383,7 @@ class CoordinatorConnection:
                 log.info("group %s: leaving: %s; trying again", self.group_id, error)
                 self.drop_connection()
                 self._forget(error)
-            self.pause(tries)
+            self.pause(tries, deadline)
 
     def _leave_at(self, once: LeaveOnce, deadline: float) -> None:
         coordinator = None if self.is_unknown() else self.coordinator

@@ -253,7 +253,7 @@ class _Search:
             request.isolation_level = self._query.isolation_level
         left_ms = self._left_ms()
         timeout_ms = None if left_ms is None else min(left_ms, broker.socket_timeout_ms)
-        response = broker.call(request, version=version, timeout_ms=timeout_ms)
+        response = broker.call(request, version=version, timeout_ms=timeout_ms, strict=left_ms is not None)
         errors: dict[TopicPartition, KafkaException] = {}
         for answer in response.topics:
             for part in answer.partitions:
