@@ -72,6 +72,8 @@ class AutoMembership:
         self._connection = CoordinatorConnection(
             cluster, configs["group_id"], configs.get("retry_backoff_ms", 100), identity.listener
         )
+        # Of questions in a row, over all calls.
+        self._failures = 0
         #: The membership, once it is chosen.
         self.chosen: GroupMembership | None = None
         #: Its protocol.
@@ -184,13 +186,13 @@ class AutoMembership:
         connection = self._connection
         if connection.closing:
             return None
-        failures = 0
         while True:
             left_ms = None if deadline is None else connection.left_ms(deadline)
             if connection.is_unknown():
                 self._asked.clear()  # only the former coordinator could answer
             try:
                 facts = self._facts(connection.find(left_ms), deadline)
+                self._failures = 0
                 break
             except KafkaException as error:
                 if self._topics is None or self._hooks.wakeup_requested or self._asked:
@@ -198,12 +200,13 @@ class AutoMembership:
                 if not connection.may_try_again(error):
                     raise
                 connection.mark_unknown(error)
-                failures += 1
+                self._failures += 1
                 if deadline is not None and self._cluster.handler.now() >= deadline:
                     return None
                 text = "group %s: the coordinator cannot be asked: %s; trying again"
                 self._cluster.limiter.warn(log, connection.group_id, text, connection.group_id, error)
-                connection.pause(failures, deadline)
+                if not connection.pause(self._failures, deadline):
+                    return None
         return self._take(facts)
 
     def _take(self, facts: Facts) -> GroupMembership | None:
@@ -247,9 +250,10 @@ class AutoMembership:
 
         :raises KafkaException: it cannot be asked
         """
-        if not coordinator.has(wire.JoinGroupRequest):
+        connection = self._connection
+        if not coordinator.has(wire.JoinGroupRequest, None if deadline is None else connection.left_ms(deadline)):
             return Facts(False, keeps_groups=False)
-        ranges, connection = coordinator.versions.found or {}, self._connection
+        ranges = coordinator.versions.found or {}
         option = classic_option(self._configs)
         if (
             option

@@ -236,12 +236,12 @@ class CoordinatorConnection:
 
     # -- trying again ----------------------------------------------------------------------------------------------
 
-    def pause(self, failures: int, deadline: float | None = None) -> None:
-        """Wait after so many failures in a row, but not beyond a deadline (s)."""
+    def pause(self, failures: int, deadline: float | None = None) -> bool:
+        """Wait after so many failures in a row, but not beyond a deadline (s); return False if that has ended it."""
         seconds = self._pauses.seconds(failures)
-        if deadline is not None:
-            seconds = max(0.0, min(seconds, deadline - self.handler.now()))
-        self.handler.sleep(seconds)
+        left = seconds if deadline is None else max(0.0, deadline - self.handler.now())
+        self.handler.sleep(min(seconds, left))
+        return seconds <= left
 
     def left_ms(self, deadline: float, least: int = 100) -> int:
         """Return the time left until a deadline (ms); one that has passed leaves time for one quick answer."""
@@ -384,7 +384,7 @@ class CoordinatorConnection:
                 log.info("group %s: leaving: %s; trying again", self.group_id, error)
                 self.drop_connection()
                 self._forget(error)
-            self.pause(tries)
+            self.pause(tries, deadline)
 
     def _leave_at(self, once: LeaveOnce, deadline: float) -> None:
         coordinator = None if self.is_unknown() else self.coordinator

@@ -172,6 +172,8 @@ class HeartbeatSender(ABC, Generic[T]):
         #: The target after whose last answer the member is out of the group.
         self._ended: T | None = None
         self._retry_at = 0.0
+        # How many heartbeats in a row the coordinator has not taken.
+        self._failures = 0
         self._polls_seen = 0
         self._overdue = False
         self._active_at = 0.0
@@ -203,7 +205,8 @@ class HeartbeatSender(ABC, Generic[T]):
 
         :raises WorkerNotStartedError: the system cannot start a thread at present
         """
-        self._retry_at = 0.0
+        if self._failures < 2:  # coordinators that refuse one after the other are not asked without a pause
+            self._retry_at = 0.0
         self._target = target
         if target is None:
             return
@@ -309,7 +312,7 @@ class HeartbeatSender(ABC, Generic[T]):
         """Note that the coordinator has taken a heartbeat."""
         heartbeat, target = self.heartbeat, self._target
         heartbeat.received_heartbeat()
-        self._overdue = False
+        self._overdue, self._failures = False, 0
         if self.listener is not None and target is not None:
             self.listener.on_event(HEARTBEAT, f"group {target.group}", heartbeat.last_receive - heartbeat.last_send)
 
@@ -318,9 +321,13 @@ class HeartbeatSender(ABC, Generic[T]):
         before, self._overdue = self._overdue, self.heartbeat.session_expired()
         return self._overdue and not before
 
-    def _wait_to_retry(self) -> None:
-        """Send the failed heartbeat again after a pause."""
-        self._retry_at = self._native.now() + min(RETRY_MAX_S, self.heartbeat.interval)
+    def _wait_to_retry(self, pause: float | None = None) -> None:
+        """Send the failed heartbeat again after a pause, which a new target ends if it is the first one.
+
+        :param pause: (s); by default the interval, but a second at most
+        """
+        self._failures += 1
+        self._retry_at = self._native.now() + (min(RETRY_MAX_S, self.heartbeat.interval) if pause is None else pause)
         self.heartbeat.last_send = self._retry_at - self.heartbeat.interval
 
     def _notify(self) -> None:

@@ -248,10 +248,8 @@ class Coordinators:
         )
 
     def _ask_patiently(self, cluster: Unsettled, group: str, timeout_ms: int) -> None:
-        try:
-            self._found[group] = math.inf, cluster.get_group_coordinator(group, timeout_ms)
-        finally:
-            self._patience.pop(group, None)
+        self._found[group] = math.inf, cluster.get_group_coordinator(group, timeout_ms)
+        self._patience.pop(group, None)  # after an error it stays: the next worker takes longer
 
     def _known(self, cluster: Unsettled, group: str) -> Node | None:
         at, broker = self._found.get(group, (0.0, None))

@@ -252,10 +252,9 @@ class _Search:
         request = wire.ListOffsetsRequest(replica_id=-1, topics=list(topics.values()))
         if version >= 2:  # before, there were no transactions
             request.isolation_level = self._query.isolation_level
-        timeout_ms = self._left_ms()
-        if timeout_ms is not None:
-            timeout_ms = min(timeout_ms, broker.socket_timeout_ms)
-        response = broker.call(request, version=version, timeout_ms=timeout_ms)
+        left_ms = self._left_ms()
+        timeout_ms = None if left_ms is None else min(left_ms, broker.socket_timeout_ms)
+        response = broker.call(request, version=version, timeout_ms=timeout_ms, strict=left_ms is not None)
         errors: dict[TopicPartition, KafkaException] = {}
         for answer in response.topics:
             for part in answer.partitions:

@@ -386,9 +386,9 @@ class Node:
         """
         self.versions.ranges(timeout_ms)
 
-    def has(self, request_cls: type[Request[Any]]) -> bool:
-        """Return whether the broker has an API, in whatever version."""
-        return self.versions.has(request_cls)
+    def has(self, request_cls: type[Request[Any]], timeout_ms: int | None = None) -> bool:
+        """Return whether the broker has an API, in whatever version; parameters and errors: see `api_version`."""
+        return self.versions.has(request_cls, timeout_ms)
 
     def send(
         self,

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How long a worker connects, or waits for an answer, when the time of a call was too short for it (ms).
+#: How long a worker connects, or waits for an answer, when the time of a call was too short for it (ms); if that was too short,
+#: too, the next one takes twice as long, up to the maximum.
 PATIENT_MS = 5_000
+PATIENT_MAX_MS = 60_000
+#: What part of its time a worker has used that had too little.
+MOST = 0.9
 
 
 class Patience:
@@ -31,6 +35,8 @@ class Patience:
         self._handler = handler
         self._what = what
         self._worker: Worker | None = None
+        # The time of the next worker (ms).
+        self._patient_ms = PATIENT_MS
         #: Why the call that has begun it failed: what later calls raise if the worker is still at it.
         self.reason: KafkaException | None = None
 
@@ -39,7 +45,7 @@ class Patience:
 
         :param timeout_ms: None for a call that waits for as long as it takes
         """
-        return timeout_ms is not None and timeout_ms < PATIENT_MS and self.is_over
+        return timeout_ms is not None and timeout_ms < self._patient_ms and self.is_over
 
     def take_over(self, error: KafkaException, timeout_ms: int | None, do: Callable[..., object], *args: Any) -> bool:
         """Start a worker for a call that has failed, if its time was the reason; return whether it was started.
@@ -51,7 +57,7 @@ class Patience:
         if not error.retriable or not self.takes_over(timeout_ms):
             return False
         self.reason = error.again()
-        self.begin(do, *args, PATIENT_MS)
+        self.begin(do, *args, self._patient_ms)
         return True
 
     @property
@@ -70,7 +76,11 @@ class Patience:
         return worker is None or worker.join(seconds)
 
     def _do(self, do: Callable[..., object], args: tuple[Any, ...]) -> None:
+        began = self._handler.now()
         try:
             do(*args)
+            self._patient_ms = PATIENT_MS
         except KafkaException as error:
-            log.debug("%s, for calls that had less than %d ms: %s", self._what, PATIENT_MS, error)
+            log.debug("%s, for calls that had less than %d ms: %s", self._what, self._patient_ms, error)
+            if self._handler.now() - began >= MOST * self._patient_ms / 1000:
+                self._patient_ms = min(2 * self._patient_ms, PATIENT_MAX_MS)

@@ -115,6 +115,7 @@ class AbstractCoordinator(ABC):
         self.join_reason: str | None = None
         #: The caller's deadline, of the handler's clock (s).
         self._deadline: float | None = None
+        self._failures = 0  # of joins in a row, over all calls
         self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self.group_id}")
         self._handler.at_fork(self._after_fork)
 
@@ -213,7 +214,6 @@ class AbstractCoordinator(ABC):
         :raises ProtocolClientError: the coordinator refuses for good
         """
         self._deadline = deadline
-        failures = 0
         while self.need_rejoin():
             if not self._prepared:
                 self._on_join_prepare(self.membership.generation_id, self.membership.member_id)
@@ -221,7 +221,7 @@ class AbstractCoordinator(ABC):
                 continue  # it may have left the group
             try:
                 self.join_and_sync(deadline)
-                self._prepared = False
+                self._prepared, self._failures = False, 0
             except DeadlinePassed as error:
                 return error
             except KafkaException as error:
@@ -231,8 +231,9 @@ class AbstractCoordinator(ABC):
                     return error
                 log.info("group %s: %s; joining again", self.group_id, error)
                 # that others join, or have joined, is no failure
-                failures = 1 if isinstance(error, RebalanceInProgress) else failures + 1
-                self.connection.pause(failures, deadline)
+                self._failures = 1 if isinstance(error, RebalanceInProgress) else self._failures + 1
+                if not self.connection.pause(self._failures, deadline):
+                    return error
         return None
 
     def join_and_sync(self, deadline: float | None = None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from pykafka.exceptions import KafkaException, error_for
-from pykafka.groups.heartbeat_sender import Activity, Heartbeat, HeartbeatSender
+from pykafka.groups.heartbeat_sender import RETRY_MAX_S, Activity, Heartbeat, HeartbeatSender
 from pykafka.groups.heartbeat_thread import Call
 from pykafka.groups.member_epoch import LEAVES, PAUSES, EpochMembership, Event, State, Verdict, verdict
 from pykafka.protocol.wire.consumer_groups import ConsumerGroupHeartbeatRequest
@@ -250,8 +250,13 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
         self.is_joining = False
         # The coordinator may not have it: the next heartbeat has all fields, and a lost assignment comes again.
         self._view = CoordinatorView(assignment=self._view.assignment)
-        self._wait_to_retry()
+        self._wait_for_coordinator()
         self._report_refusal(self.joins if join is None else join, Verdict.MOVED, error)
+
+    def _wait_for_coordinator(self) -> None:
+        """Ask again after a pause; if the member joins, after a short one at first, twice as long each time."""
+        joins = self.membership.state is not State.MEMBER
+        self._wait_to_retry(min(RETRY_MAX_S, FIRST_S * 2.0 ** min(self._failures, 10)) if joins else None)
 
     def _answered(
         self,
@@ -299,10 +304,15 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
             if now - self._unreleased_since > UNRELEASED_S:
                 meaning, self._unreleased_since = Verdict.REFUSED, None
         self._view = CoordinatorView(assignment=self._view.assignment)
-        if meaning in (Verdict.MOVED, Verdict.WAITS):
+        if meaning is Verdict.MOVED:
+            self._wait_for_coordinator()
+        elif meaning is Verdict.WAITS:
             self._wait_to_retry()
         else:
+            joins = self.membership.state is not State.MEMBER
             self._fence(join)
+            if meaning is Verdict.FENCED and joins:
+                self._wait_for_coordinator()
         self._report_refusal(join, meaning, error)
 
     def _fence(self, join: int) -> None:

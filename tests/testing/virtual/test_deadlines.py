@@ -18,6 +18,7 @@ from pykafka.exceptions import (
     MessagesNotDelivered,
     ResponseTimeoutError,
 )
+from pykafka.groups.coordinator_connection import CoordinatorConnection
 from pykafka.groups.listener import RebalanceListener
 from pykafka.handlers import Handler
 from pykafka.network.node import Node
@@ -91,7 +92,12 @@ def _throttle(cluster: FakeCluster, network: Network) -> None:
         cluster.throttle(api, 20_000)
 
 
-FAULTS: list[Fault] = [_pause, _cut_and_pause, _pause_coordinator, _slow, _slow_answers, _throttle]
+def _stop(cluster: FakeCluster, network: Network) -> None:
+    for broker in cluster.broker_ids:
+        cluster.stop(broker)
+
+
+FAULTS: list[Fault] = [_pause, _cut_and_pause, _pause_coordinator, _slow, _slow_answers, _throttle, _stop]
 
 
 def _assigned(client: KafkaClient) -> Any:
@@ -210,17 +216,19 @@ CALLS: dict[str, tuple[Callable[[KafkaClient], Any], Callable[[Any], object]]] =
 LEAVE_S = {"close of a consumer": 5.0, "unsubscribe": 5.0}
 
 
-def _time_of(name: str, fault: Fault, network: Network, virtual: VirtualHandler) -> float:
-    """Return how long a call takes that begins with a fault (s)."""
+def _time_of(name: str, fault: Fault, network: Network, virtual: VirtualHandler, calls: int = 1) -> float:
+    """Return how long the longest of some calls takes (s); the first begins with a fault."""
     made, call = CALLS[name]
     with FakeCluster(3, {"orders": 4, "other": 1}, handler=virtual) as cluster:
         client = KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=int(SOCKET_S * 1000))
         subject = made(client)
         fault(cluster, network)
-        began = virtual.now()
-        with suppress(KafkaException):
-            call(subject)
-        took = virtual.now() - began
+        took = 0.0
+        for _ in range(calls):
+            began = virtual.now()
+            with suppress(KafkaException):
+                call(subject)
+            took = max(took, virtual.now() - began)
         network.faults = NetworkFaults()
         network.heal()
         cluster.heal()
@@ -236,6 +244,15 @@ def test_a_call_ends_in_time(
 ) -> None:
     """Connects, versions, coordinators and answers had a whole time each, and throttling counted against none."""
     assert scheduler.run(_time_of, name, fault, network, virtual) < TIMEOUT_S + LEAVE_S.get(name, 0.0) + QUICK_S
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_of_throttled_connections_end_in_time(
+    scheduler: Scheduler, network: Network, virtual: VirtualHandler, name: str
+) -> None:
+    """The first answer says for how long the client has to be quiet: the next `lag()` waited until then."""
+    took = scheduler.run(_time_of, name, _throttle, network, virtual, 3)
+    assert took < TIMEOUT_S + LEAVE_S.get(name, 0.0) + QUICK_S
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -259,6 +276,32 @@ def test_a_call_ends_in_time_if_its_connection_ends_as_it_sends(
         monkeypatch.setattr(Node, "send", cut)
 
     assert scheduler.run(_time_of, name, arm, network, virtual) < TIMEOUT_S + LEAVE_S.get(name, 0.0) + QUICK_S
+
+
+@pytest.mark.parametrize("leave_ms", [400, 650, 900, 1_900])
+def test_leaving_a_group_without_brokers_ends_in_time(
+    scheduler: Scheduler, virtual: VirtualHandler, leave_ms: int
+) -> None:
+    """The last pause between two attempts went beyond the deadline, by up to a second."""
+
+    def program() -> float:
+        with (
+            FakeCluster(1, {"orders": 4}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            connection = CoordinatorConnection(client.cluster, "readers", 100)
+            connection.find()
+            cluster.stop(1)
+
+            def leave(coordinator: Node, deadline: float) -> int:
+                connection.call(wire.LeaveGroupRequest(), coordinator, deadline)
+                raise AssertionError("it is down")
+
+            began = virtual.now()
+            connection.leave_by(leave, "m", leave_ms)
+            return virtual.now() - began
+
+    assert scheduler.run(program) < leave_ms / 1000 + QUICK_S / 2
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, ResponseTimeoutError, UnsupportedVersion
 from pykafka.network.api_versions import ASK_AGAIN_S
 from pykafka.network.node import Node
@@ -32,7 +34,12 @@ def _chosen(node: Node) -> None:
     node.api_version(LACKING, timeout_ms=round(TIMEOUT_S * 1000))
 
 
-@pytest.mark.parametrize("call", [_called, _bounded, _chosen])
+def _has(node: Node) -> None:
+    if not node.has(LACKING, round(TIMEOUT_S * 1000)):
+        raise UnsupportedVersion("the broker lacks it, and has said so twice")
+
+
+@pytest.mark.parametrize("call", [_called, _bounded, _chosen, _has])
 def test_a_call_for_an_api_that_seems_to_lack_ends_in_time(
     scheduler: Scheduler, virtual: VirtualHandler, call: Callable[[Node], None]
 ) -> None:
@@ -82,3 +89,43 @@ def test_a_call_to_a_broker_that_was_taken_for_0_8_2_ends_in_time(
             return virtual.now() - began
 
     assert scheduler.run(program) <= TIMEOUT_S + SLACK_S
+
+
+def _joins(client: KafkaClient) -> object:
+    with client.consumer("t", group="g", protocol="consumer") as consumer:
+        return consumer.poll(timeout=TIMEOUT_S)
+
+
+def _lists_transactions(client: KafkaClient) -> object:
+    return client.admin.list_transactions(timeout_ms=round(TIMEOUT_S * 1000))
+
+
+def _describes_producers(client: KafkaClient) -> object:
+    return client.admin.describe_producers([TopicPartition("t", 0)], timeout_ms=round(TIMEOUT_S * 1000))
+
+
+@pytest.mark.parametrize("call", [_joins, _lists_transactions, _describes_producers])
+def test_calls_of_old_brokers_for_new_apis_end_in_time(
+    scheduler: Scheduler, virtual: VirtualHandler, call: Callable[[KafkaClient], object]
+) -> None:
+    """They waited for the second answer for up to ten seconds; `wakeup()` and `close()` did not end that."""
+
+    def program() -> float:
+        with (
+            FakeCluster(brokers=1, topics={"t": 1}, handler=virtual, as_version="2.4.1") as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            client.cluster.find_leaders([("t", 0)])
+            client.cluster.brokers[1].channel("main").open()
+            with cluster.hold("ApiVersions"):
+                began = virtual.now()
+                with suppress(ResponseTimeoutError):
+                    call(client)
+                took = virtual.now() - began
+            virtual.sleep(1)
+            with pytest.raises(UnsupportedVersion):
+                call(client)
+            return took
+
+    assert scheduler.run(program) <= 2 * TIMEOUT_S
+    assert scheduler.errors == []

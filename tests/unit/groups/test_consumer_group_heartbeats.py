@@ -226,6 +226,25 @@ def test_a_lost_heartbeat_keeps_the_member(member: Member) -> None:
     assert beats.answer.assignment == {ORDERS: (0, 1)}
 
 
+@pytest.mark.parametrize("code", [14, 15, 16, 25, 110])
+def test_joins_that_are_refused_one_after_the_other_pause(handler: Handler, code: int) -> None:
+    """The application's calls look the coordinator up after each, and join there: only the first is repeated at once."""
+    member, pauses = Member(handler), []
+    beats = member.heartbeats
+    for _ in range(6):
+        member.refuse(member.send(), code)
+        beats.set_target(None)
+        beats.join()
+        pauses.append(round(max(0.0, beats._retry_at - member.now), 3))
+        beats._target = member._target
+        member.now += 1
+    assert pauses == [0.0, 0.2, 0.4, 0.8, 1.0, 1.0]
+    member.answer(member.send(), 1, {ORDERS: (0,)})
+    member.refuse(member.send(), code)
+    beats.set_target(None)
+    assert beats._retry_at == 0.0
+
+
 def test_each_join_is_another_one(member: Member) -> None:
     beats = member.heartbeats
     for join in (2, 3):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
 import pytest
 
-from pykafka.exceptions import SocketDisconnectedError
+from pykafka.exceptions import ResponseTimeoutError, SocketDisconnectedError
 from pykafka.handlers import Handler
-from pykafka.network.patience import PATIENT_MS, Patience
+from pykafka.network.patience import PATIENT_MAX_MS, PATIENT_MS, Patience
 
 
 @pytest.mark.parametrize(
@@ -54,3 +57,27 @@ def test_an_error_is_left_to_the_next_call(handler: Handler) -> None:
     patience.begin(fail)
     assert patience.wait(10)
     assert patience.takes_over(1)
+
+
+@pytest.mark.parametrize(("share", "longer"), [(1.0, True), (0.5, False)])
+def test_a_worker_that_had_too_little_time_is_followed_by_one_with_more(share: float, longer: bool) -> None:
+    """An answer that takes longer than any worker waits would never come."""
+    clock, times = [0.0], list[int]()
+
+    def spawn(target: Callable[..., None], *args: Any, name: str) -> Any:
+        target(*args)
+        return mock.Mock(is_alive=lambda: False)
+
+    handler: Any = SimpleNamespace(now=lambda: clock[0], spawn=spawn)
+    patience, late = Patience(handler, "Test"), ResponseTimeoutError("late")
+
+    def do(timeout_ms: int) -> None:
+        times.append(timeout_ms)
+        if timeout_ms < PATIENT_MAX_MS or len(times) < 7:
+            clock[0] += share * timeout_ms / 1000
+            raise late
+
+    for _ in range(7):
+        assert patience.take_over(late, PATIENT_MS - 1, do)
+    assert times == ([PATIENT_MS * min(2**number, 12) for number in range(7)] if longer else [PATIENT_MS] * 7)
+    assert not patience.takes_over(PATIENT_MS)  # the last one has succeeded

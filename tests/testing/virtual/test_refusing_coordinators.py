@@ -1,0 +1,108 @@
+"""Members whose coordinators refuse them, or answer late, in virtual time: they ask at a measured pace, and get there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.testing import FakeCluster
+from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
+
+GROUP, TOPIC = "readers", "orders"
+#: How long brokers refuse, or how long a call may take until it has records (s), and the requests of an API meanwhile.
+OUTAGE_S, WITHIN_S, REQUESTS_MAX = 20.0, 30.0, 45
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "consumer": {"protocol": "consumer"},
+    "eager": {"protocol": "classic"},
+    "cooperative": {"protocol": "classic", "assignor": "cooperative-sticky"},
+    "auto": {},
+}
+JOINS = ("JoinGroup", "ConsumerGroupHeartbeat")
+REFUSALS = [
+    (JOINS, "COORDINATOR_LOAD_IN_PROGRESS"),
+    (JOINS, "NOT_COORDINATOR"),
+    (JOINS, "UNKNOWN_MEMBER_ID"),
+    (JOINS, "FENCED_MEMBER_EPOCH"),
+    (("FindCoordinator",), "COORDINATOR_NOT_AVAILABLE"),
+    (("DescribeGroups",), "COORDINATOR_LOAD_IN_PROGRESS"),
+]
+
+
+def is_answered(protocol: str, apis: tuple[str, ...], error: str) -> bool:
+    """Return whether coordinators give members of a protocol this error."""
+    return protocol == "auto" or ("DescribeGroups" not in apis and (protocol == "consumer" or "EPOCH" not in error))
+
+
+Program = Callable[[FakeCluster, KafkaClient], None]
+Run = Callable[[Program], None]
+
+
+@pytest.fixture
+def run(scheduler: Scheduler, network: Network, virtual: VirtualHandler) -> Run:
+    """Return a function that runs a program with a cluster of three brokers and a client."""
+
+    def main(program: Program) -> None:
+        with (
+            FakeCluster(brokers=3, topics={TOPIC: 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            cluster.set_group_settings(initial_rebalance_delay_ms=0)
+            with client.producer() as producer:
+                producer.produce(TOPIC, b"one").get()
+            program(cluster, client)
+
+    def begin(program: Program) -> None:
+        scheduler.run(lambda: main(program))
+        assert scheduler.errors == []
+
+    return begin
+
+
+@pytest.mark.parametrize(
+    ("protocol", "apis", "error"),
+    [(protocol, *refusal) for protocol in PROTOCOLS for refusal in REFUSALS if is_answered(protocol, *refusal)],
+)
+def test_a_member_that_is_refused_asks_at_a_measured_pace(
+    run: Run, virtual: VirtualHandler, protocol: str, apis: tuple[str, ...], error: str
+) -> None:
+    """A KIP-848 member that joined asked thousands of times a second, those of other protocols four times."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        consumer = client.consumer(TOPIC, group=GROUP, **PROTOCOLS[protocol])
+        cluster.track_requests()
+        for api in apis:
+            cluster.fail(api, error, times=1_000_000)
+        call = virtual.spawn(consumer.poll, timeout=OUTAGE_S + WITHIN_S)
+        virtual.sleep(OUTAGE_S)
+        counts = Counter(request.api for request in cluster.requests())
+        assert call.is_alive()
+        assert max(counts[api] for api in ("FindCoordinator", "DescribeGroups", *JOINS)) <= REQUESTS_MAX, counts
+        cluster.clear_faults()
+        assert call.join(WITHIN_S)
+        assert consumer.assignment()
+        consumer.close()
+
+    run(program)
+
+
+@pytest.mark.parametrize("api", ["FindCoordinator", "Metadata", "ApiVersions"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("slices", [1, 30], ids=["long", "short"])
+def test_answers_that_take_seconds_come_all_the_same(
+    run: Run, virtual: VirtualHandler, protocol: str, api: str, slices: int
+) -> None:
+    """Each step of a call asked anew, and its worker gave each broker two seconds: no coordinator was ever found."""
+
+    def program(cluster: FakeCluster, _: KafkaClient) -> None:
+        with KafkaClient(cluster.hosts, handler=virtual) as client:
+            consumer = client.consumer(TOPIC, group=GROUP, **PROTOCOLS[protocol])
+            cluster.fail(api, "NONE", times=1_000_000, latency_ms=3_000)
+            assert any(consumer.poll(timeout=WITHIN_S / slices) for _ in range(slices))
+            cluster.clear_faults()
+            consumer.close()
+
+    run(program)
