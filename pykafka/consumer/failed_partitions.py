@@ -53,6 +53,8 @@ PASSING = (UnknownError, OffsetOutOfRangeError)
 STAYING = (UnknownTopicOrPartition, UnknownTopicId)
 #: Errors by which the application is asked for a position.
 ASKING = (OffsetResetNeededError, TopicRecreatedError)
+#: Kinds of errors about a position, which another position answers; those of ASKING are one.
+OF_POSITION = (OffsetResetNeededError, OffsetOutOfRangeError, LogTruncationError)
 #: The kind of an error, and what it is about: the topic and the partition.
 _Subject = tuple[type[KafkaException], str | None, int | None]
 
@@ -341,11 +343,12 @@ class PendingErrors(deque[BaseException]):
         return bool(self._like.get((OffsetResetNeededError, *key)))
 
     def drop_answered(self, keys: Iterable[tuple[str | None, int | None]]) -> None:
-        """Drop the errors that ask for positions of partitions: the application has moved them, or reads them no more."""
-        for topic, partition in keys if self._like else ():
-            for error in tuple(self._like.get((OffsetResetNeededError, topic, partition), ())):
-                with suppress(ValueError):
-                    self.remove(error)
+        """Drop the errors about positions of partitions: the application has moved them, or reads them no more."""
+        for key in keys if self._like else ():
+            for kind in OF_POSITION:
+                for error in tuple(self._like.get((kind, *key), ())):
+                    with suppress(ValueError):
+                        self.remove(error)
 
     def _forget(self, error: BaseException) -> None:
         if isinstance(error, KafkaException):
