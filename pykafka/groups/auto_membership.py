@@ -187,11 +187,10 @@ class AutoMembership:
         if connection.closing:
             return None
         while True:
-            left_ms = None if deadline is None else connection.left_ms(deadline)
             if connection.is_unknown():
                 self._asked.clear()  # only the former coordinator could answer
             try:
-                facts = self._facts(connection.find(left_ms), deadline)
+                facts = self._facts(connection.find(connection.limit_ms(deadline)), deadline)
                 self._failures = 0
                 break
             except KafkaException as error:
@@ -251,7 +250,7 @@ class AutoMembership:
         :raises KafkaException: it cannot be asked
         """
         connection = self._connection
-        if not coordinator.has(wire.JoinGroupRequest, None if deadline is None else connection.left_ms(deadline)):
+        if not coordinator.has(wire.JoinGroupRequest, connection.limit_ms(deadline)):
             return Facts(False, keeps_groups=False)
         ranges = coordinator.versions.found or {}
         option = classic_option(self._configs)

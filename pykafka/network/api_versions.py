@@ -548,7 +548,11 @@ class ApiVersions:
         return version
 
     def has(self, request_cls: type[Request[Any]], timeout_ms: int | None = None) -> bool:
-        """Return whether the broker has an API, in whatever version; as in `choose`, it must deny that twice."""
+        """Return whether the broker has an API, in whatever version; as in `choose`, it must deny that twice.
+
+        :param timeout_ms: for asking the broker, if it has to be asked; None: as long as it takes
+        :raises ResponseTimeoutError: the broker has not said so twice by then; the next call waits for its answer
+        """
         key, found = request_cls.api_key, self.found
         if found is not None and key in found:
             return True

@@ -343,7 +343,7 @@ class ConsumerGroupMembership(PolledMembership):
         is_known = coordinator is not None and target is not None and target.broker is coordinator
         if self.connection.closing or (is_known and not self._is_out):
             return
-        left_ms = None if deadline is None else self.connection.left_ms(deadline)
+        left_ms = self.connection.limit_ms(deadline)
         if coordinator is None and self.assignment:
             if self._handler.now() < self._find_at:
                 return
