@@ -100,15 +100,18 @@ def need(broker: Node, request_cls: type[Request[Any]], version: int, what: str,
         raise UnsupportedVersion(text, broker=broker.address, api=api)
 
 
-def version_of(broker: Node, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
+def version_of(
+    broker: Node, request_cls: type[Request[Any]], ceiling: int | None = None, timeout_ms: int | None = None
+) -> int:
     """Return the version of an API that requests to a broker use.
 
     :param ceiling: no version above this one
+    :param timeout_ms: for asking the broker, if it has to be asked; None: as long as it takes
     :raises UnsupportedVersion: the broker lacks the API; the text names the release that has it
     """
     try:
-        return broker.api_version(request_cls, ceiling)
+        return broker.api_version(request_cls, ceiling, timeout_ms)
     except UnsupportedVersion:
-        if broker.has(request_cls):
+        if broker.has(request_cls, timeout_ms):
             raise
         raise lacking(request_cls, broker) from None

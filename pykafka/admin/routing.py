@@ -255,7 +255,7 @@ class Coordinators(RequestTarget[K]):
         left = countdown(self._cluster.handler.now, left_ms)
         if left_ms < broker.socket_timeout_ms:
             broker.channel(CHANNEL).open(left_ms)
-        version = version_of(broker, wire.FindCoordinatorRequest)
+        version = version_of(broker, wire.FindCoordinatorRequest, timeout_ms=left() or 1)
         batches = [names] if version >= _BATCHED_FROM else [[name] for name in names]
         answer_ms = min(left() or 1, broker.socket_timeout_ms)
         requests = [self._request(version, batch) for batch in batches]
@@ -451,13 +451,13 @@ class _Round(Generic[K, V]):
         return max(1, round((self._deadline - self._cluster.handler.now()) * 1000))
 
     def _batches(self, broker: Node, items: list[K]) -> list[list[K]]:
-        version = version_of(broker, self._factory.api, self._factory.ceiling)
+        version = version_of(broker, self._factory.api, self._factory.ceiling, self._left_ms())
         most = self._factory.most(version) or len(items)
         return [items[start : start + most] for start in range(0, len(items), most)]
 
     def _send(self, broker: Node, items: list[K]) -> _Sent[K]:
         left_ms = self._left_ms()
-        version = version_of(broker, self._factory.api, self._factory.ceiling)
+        version = version_of(broker, self._factory.api, self._factory.ceiling, left_ms)
         waits = self._factory.waits
         request = self._factory.request(items, broker, left_ms - min(left_ms // 10, _RESERVE_MS) if waits else left_ms)
         answer_ms = left_ms if waits else min(left_ms, broker.socket_timeout_ms)

@@ -117,7 +117,7 @@ class Recovery(BackgroundWorker):
         broker = self._broker_of(owned)
         if broker is None:
             return
-        if self._is_unsure(owned) and not (broker.knows_versions and compares_logs(broker)):
+        if self._is_unsure(owned) and not (broker.knows_versions and compares_logs(broker, 0)):
             self._take(owned, None)
         else:
             self._attach_to(broker, owned)
@@ -308,6 +308,9 @@ class Recovery(BackgroundWorker):
             cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
 
 
-def compares_logs(broker: Node) -> bool:
-    """Return whether a broker compares logs at each fetch; it may have to be asked for its versions."""
-    return broker.api_version(wire.FetchRequest) >= FETCH_COMPARES_FROM
+def compares_logs(broker: Node, timeout_ms: int | None = None) -> bool:
+    """Return whether a broker compares logs at each fetch.
+
+    :param timeout_ms: for asking the broker for its versions, if it has to be asked; None: as long as it takes
+    """
+    return broker.api_version(wire.FetchRequest, timeout_ms=timeout_ms) >= FETCH_COMPARES_FROM

@@ -184,11 +184,10 @@ class AutoMembership:
             return None
         failures = 0
         while True:
-            left_ms = None if deadline is None else connection.left_ms(deadline)
             if connection.is_unknown():
                 self._asked.clear()  # only the former coordinator could answer
             try:
-                facts = self._facts(connection.find(left_ms), deadline)
+                facts = self._facts(connection.find(connection.limit_ms(deadline)), deadline)
                 break
             except KafkaException as error:
                 if self._topics is None or self._hooks.wakeup_requested or self._asked:
@@ -245,9 +244,10 @@ class AutoMembership:
 
         :raises KafkaException: it cannot be asked
         """
-        if not coordinator.has(wire.JoinGroupRequest):
+        connection = self._connection
+        if not coordinator.has(wire.JoinGroupRequest, connection.limit_ms(deadline)):
             return Facts(False, keeps_groups=False)
-        ranges, connection = coordinator.versions.found or {}, self._connection
+        ranges = coordinator.versions.found or {}
         option = classic_option(self._configs)
         if (
             option

@@ -246,6 +246,10 @@ class CoordinatorConnection:
         """Return the time left until a deadline (ms); one that has passed leaves time for one quick answer."""
         return max(least, int((deadline - self.handler.now()) * 1000))
 
+    def limit_ms(self, deadline: float | None) -> int | None:
+        """Return the time left until a deadline (ms), as `left_ms` does; None without a deadline."""
+        return None if deadline is None else self.left_ms(deadline)
+
     def may_try_again(self, error: KafkaException) -> bool:
         """Return whether joining again may help against an error of `join` or `sync`."""
         if self.closing or self.cluster.closed:
@@ -498,8 +502,7 @@ class PendingJoin:
                 connection.handler.sleep(left)
         self._opening = None
         # This raises why it is not connected; the channel of this name may be another one by now, if this one was dropped.
-        limit_ms = None if deadline is None else connection.left_ms(deadline)
-        return opening.name, opening.channel.open(limit_ms)
+        return opening.name, opening.channel.open(connection.limit_ms(deadline))
 
     def _not_ready_for(self, opening: _Opening) -> float:
         """Return how long a connection is not ready for at least (s)."""

@@ -439,7 +439,7 @@ def call_metadata(
             broker.metadata_hang_ups = 0
             raise
         hung_up = error
-    asked = broker.api_version(wire.MetadataRequest, ceiling)
+    asked = broker.api_version(wire.MetadataRequest, ceiling, max(1, round((deadline - handler.now()) * 1000)))
     for lower in LOWER_VERSIONS:
         left_ms = round((deadline - handler.now()) * 1000)
         if lower >= asked or left_ms <= 0:

@@ -117,9 +117,9 @@ class InternalTopics:
         """
         cluster = self._owner()
         broker = None if cluster is None else next(iter(cluster.brokers.values()), None)
-        if cluster is None or broker is None or not broker.has(wire.DescribeConfigsRequest):
+        if cluster is None or broker is None or not broker.has(wire.DescribeConfigsRequest, ASK_MS):
             return []
-        topics = [one for one in FACTORS if one != SHARES or broker.has(wire.ShareGroupHeartbeatRequest)]
+        topics = [one for one in FACTORS if one != SHARES or broker.has(wire.ShareGroupHeartbeatRequest, ASK_MS)]
         return [reason for topic in topics if (reason := _reason(cluster, topic, certain=True))]
 
 
@@ -190,7 +190,7 @@ def _setting(cluster: Asked, name: str | None, setting: str) -> int | None:
     from pykafka.metadata.configs import BROKER, TOPIC, read_settings  # of clusters in trouble alone
 
     broker = next(iter(cluster.brokers.values()), None)
-    if broker is None or not broker.has(wire.DescribeConfigsRequest):
+    if broker is None or not broker.has(wire.DescribeConfigsRequest, ASK_MS):
         return None
     asked = (BROKER if name is None else TOPIC, name or str(broker.id), setting)
     value = read_settings(lambda request: broker.call(request, timeout_ms=ASK_MS), asked, lenient=True).get(setting)

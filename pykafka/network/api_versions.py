@@ -546,12 +546,18 @@ class ApiVersions:
             chosen[request_cls, ceiling] = version
         return version
 
-    def has(self, request_cls: type[Request[Any]]) -> bool:
-        """Return whether the broker has an API, in whatever version; as in `choose`, it must deny that twice."""
+    def has(self, request_cls: type[Request[Any]], timeout_ms: int | None = None) -> bool:
+        """Return whether the broker has an API, in whatever version; as in `choose`, it must deny that twice.
+
+        :param timeout_ms: for asking the broker, if it has to be asked; None: as long as it takes
+        :raises ResponseTimeoutError: the broker has not said so twice by then; the next call waits for its answer
+        """
         key, found = request_cls.api_key, self.found
         if found is not None and key in found:
             return True
-        return key in self.ranges() or (self._contradicts_itself(None) and key in self.ranges())
+        return key in self.ranges(timeout_ms) or (
+            self._contradicts_itself(timeout_ms) and key in self.ranges(timeout_ms)
+        )
 
     def check(self, request_cls: type[Request[Any]], version: int) -> None:
         """Check that a version that was chosen for an earlier connection is spoken at this one, too.

@@ -385,9 +385,12 @@ class Node:
         """
         self.versions.ranges(timeout_ms)
 
-    def has(self, request_cls: type[Request[Any]]) -> bool:
-        """Return whether the broker has an API, in whatever version."""
-        return self.versions.has(request_cls)
+    def has(self, request_cls: type[Request[Any]], timeout_ms: int | None = None) -> bool:
+        """Return whether the broker has an API, in whatever version.
+
+        :param timeout_ms: for asking the broker, if it has to be asked; None: as long as it takes
+        """
+        return self.versions.has(request_cls, timeout_ms)
 
     def send(
         self,

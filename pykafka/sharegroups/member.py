@@ -191,7 +191,7 @@ class ShareMember:
     def _send(
         self, broker: Node, topics: list[str] | None, deadline: float | None = None
     ) -> wire.ShareGroupHeartbeatResponse:
-        if not broker.has(wire.ShareGroupHeartbeatRequest):
+        if not broker.has(wire.ShareGroupHeartbeatRequest, self.connection.limit_ms(deadline)):
             raise UnsupportedVersion(
                 f"share group {self.connection.group_id}: brokers keep share groups from Kafka 4.1 on, by default from 4.2 on "
                 "(feature share.version 1)",

@@ -125,8 +125,11 @@ class SessionWorker:
 
     @property
     def may_renew(self) -> bool:
-        """Whether the broker renews locks."""
-        return self.broker.api_version(wire.ShareAcknowledgeRequest) >= RENEWS_FROM
+        """Whether the broker renews locks, as far as this is known: asking it is the worker's."""
+        broker = self.broker
+        return not broker.knows_versions or (
+            broker.api_version(wire.ShareAcknowledgeRequest, timeout_ms=0) >= RENEWS_FROM
+        )
 
     @property
     def worker_error(self) -> BaseException | None:

@@ -63,7 +63,8 @@ class MemberOffsets:
 
         def attempt() -> None:
             coordinator = self._connection.find(self._left_of(started, timeout_ms))
-            version, request = self._commit_request(coordinator, identity, remaining)
+            left_ms = self._left_of(started, timeout_ms)
+            version, request = self._commit_request(coordinator, identity, remaining, left_ms)
             response = coordinator.call(
                 request, CHANNEL, version=version, timeout_ms=self._left_of(started, timeout_ms)
             )
@@ -112,9 +113,9 @@ class MemberOffsets:
         return future
 
     def _commit_request(
-        self, coordinator: Node, identity: tuple[int, str], offsets: Offsets
+        self, coordinator: Node, identity: tuple[int, str], offsets: Offsets, timeout_ms: int | None = None
     ) -> tuple[int, wire.OffsetCommitRequest]:
-        version = max(coordinator.api_version(wire.OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
+        version = max(coordinator.api_version(wire.OffsetCommitRequest, COMMIT_CEILING, timeout_ms), 1)
         instance_id = self._member.config["group_instance_id"]
         return version, commit_request(self._connection.group_id, version, identity, offsets, instance_id)
 
@@ -129,7 +130,8 @@ class MemberOffsets:
 
         def attempt() -> dict[TopicPartition, OffsetAndMetadata]:
             coordinator = self._connection.find(self._left_of(started, timeout_ms))
-            version = max(coordinator.api_version(wire.OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
+            left_ms = self._left_of(started, timeout_ms)
+            version = max(coordinator.api_version(wire.OffsetFetchRequest, FETCH_CEILING, left_ms), 1)
             request, left_ms = (
                 fetch_request(self._connection.group_id, version, keys),
                 self._left_of(started, timeout_ms),
@@ -164,7 +166,7 @@ class MemberOffsets:
                 if gives_up:
                     raise
                 log.info("group %s: %s; trying again", self._connection.group_id, error)
-            self._connection.pause(tries)
+            self._connection.pause(tries, deadline)
         raise AssertionError("unreachable")
 
     def _on_error(self, error: KafkaException, identity: tuple[int, str] | None) -> None:

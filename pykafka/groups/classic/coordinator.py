@@ -264,13 +264,13 @@ class AbstractCoordinator(ABC):
         :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` decides whether to try again
         """
         self._handle_reports()
-        coordinator = self.connection.find(None if deadline is None else self.connection.left_ms(deadline))
+        coordinator = self.connection.find(self.connection.limit_ms(deadline))
         if self.connection.closing:
             raise ConsumerStoppedException(f"group {self.group_id}: the member is being closed")
         try:
             if self._static_member is not None:
                 self._static_member.leave(coordinator, deadline)
-            request, version = self._join_request(coordinator)
+            request, version = self._join_request(coordinator, deadline)
             joining = self.membership.state is State.JOINING
             sent = self.pending_join.of(wire.JoinGroupRequest) if joining else None
             if sent is None or sent.protocols != request.protocols:
@@ -291,14 +291,14 @@ class AbstractCoordinator(ABC):
         text = f"generation {response.generation_id}, member {response.member_id}, led by {response.leader}, {protocol}"
         log.debug("group %s: %s", self.group_id, text)
         self._report(JOINED, text, self._joined_at - self.join_started)
-        self.send_heartbeats()
+        self.send_heartbeats(deadline=deadline)
         return response
 
-    def _join_request(self, coordinator: Node) -> tuple[wire.JoinGroupRequest, int]:
+    def _join_request(self, coordinator: Node, deadline: float | None) -> tuple[wire.JoinGroupRequest, int]:
         """Return the request to join, and its version."""
         config = self.config
         try:
-            version = coordinator.api_version(wire.JoinGroupRequest)
+            version = coordinator.api_version(wire.JoinGroupRequest, timeout_ms=self.connection.limit_ms(deadline))
         except UnsupportedVersion as error:
             text = (
                 f"group {self.group_id}: brokers keep groups from Kafka 0.9 on; read without a group here, or let ZooKeeper "
@@ -378,7 +378,7 @@ class AbstractCoordinator(ABC):
         try:
             if self.pending_join.of(wire.SyncGroupRequest) is None:
                 self.pending_join.drop()
-                version = coordinator.api_version(wire.SyncGroupRequest)
+                version = coordinator.api_version(wire.SyncGroupRequest, None, self.connection.limit_ms(deadline))
                 request = self._sync_request(assignments, version)
                 self.pending_join.send(coordinator, request, version, timeout_ms, deadline)
             response: wire.SyncGroupResponse = self.pending_join.answer(deadline)
@@ -398,7 +398,7 @@ class AbstractCoordinator(ABC):
         self._report(SYNCED, text, now - self._joined_at)
         self._report(REBALANCED, text, now - (self._rebalancing_since or self.join_started))
         self._rebalancing_since = 0.0
-        self.send_heartbeats(restart=False)
+        self.send_heartbeats(restart=False, deadline=deadline)
         log.info("group %s: %s has its assignment of %s", self.group_id, self.membership.member_id, text)
         return assignment
 
@@ -476,12 +476,13 @@ class AbstractCoordinator(ABC):
 
     # -- heartbeats ----------------------------------------------------------------------------------------------------
 
-    def send_heartbeats(self, restart: bool = True) -> None:
+    def send_heartbeats(self, restart: bool = True, deadline: float | None = None) -> None:
         """Send heartbeats for the present membership.
 
         :param restart: whether its session timeout begins now
+        :param deadline: for asking the coordinator for its versions, if it has to be asked (s)
         """
-        coordinator = self.connection.coordinator
+        coordinator, limit_ms = self.connection.coordinator, self.connection.limit_ms(deadline)
         if coordinator is None:
             return
         target = HeartbeatTarget(
@@ -490,8 +491,8 @@ class AbstractCoordinator(ABC):
             self.membership.generation_id,
             self.membership.member_id,
             self.config["group_instance_id"],
-            coordinator.api_version(wire.HeartbeatRequest),
-            coordinator.api_version(wire.LeaveGroupRequest),
+            coordinator.api_version(wire.HeartbeatRequest, timeout_ms=limit_ms),
+            coordinator.api_version(wire.LeaveGroupRequest, timeout_ms=limit_ms),
         )
         self.sender.set_target(target, restart)
 
@@ -532,7 +533,7 @@ class AbstractCoordinator(ABC):
         """Send heartbeats to the new coordinator of the group; if it is not known yet, the next call tries again."""
         try:
             self.connection.find(0)
-            self.send_heartbeats(restart=False)
+            self.send_heartbeats(restart=False, deadline=self._handler.now())
         except KafkaException as error:
             if not self.connection.may_try_again(error):
                 raise
@@ -592,7 +593,7 @@ class AbstractCoordinator(ABC):
             self.connection.closing = False
 
     def _leave_once(self, member_id: str, coordinator: Node, deadline: float) -> int:
-        version = coordinator.api_version(wire.LeaveGroupRequest)
+        version = coordinator.api_version(wire.LeaveGroupRequest, timeout_ms=self.connection.left_ms(deadline))
         request = leave_request(self.group_id, member_id, version, self.config["group_instance_id"])
         response = self.connection.call(request, coordinator, deadline, version=version)
         codes = [response.error_code, *(member.error_code for member in response.members)]

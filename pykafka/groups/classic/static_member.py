@@ -101,7 +101,8 @@ class StaticMember:
             return
         if member.membership.member_id:
             member.sender.set_target(None)
-            version = coordinator.api_version(wire.LeaveGroupRequest)
+            limit_ms = member.connection.limit_ms(deadline)
+            version = coordinator.api_version(wire.LeaveGroupRequest, timeout_ms=limit_ms)
             request = leave_request(
                 member.group_id, member.membership.member_id, version, member.config["group_instance_id"]
             )
@@ -125,8 +126,9 @@ class StaticMember:
         if request.member_id:
             return
         doubt = Doubt.MISSING
-        if coordinator.has(wire.DescribeGroupsRequest):
-            version = coordinator.api_version(wire.DescribeGroupsRequest)
+        limit_ms = self._member.connection.limit_ms(deadline)
+        if coordinator.has(wire.DescribeGroupsRequest, limit_ms):
+            version = coordinator.api_version(wire.DescribeGroupsRequest, timeout_ms=limit_ms)
             described = wire.DescribeGroupsRequest(groups=[self._member.group_id])
             (group,) = self._answer(coordinator, described, version, deadline).groups
             if group.error_code not in {0, GroupIdNotFound.ERROR_CODE}:

@@ -343,13 +343,13 @@ class ConsumerGroupMembership(PolledMembership):
         is_known = coordinator is not None and target is not None and target.broker is coordinator
         if self.connection.closing or (is_known and not self._is_out):
             return
-        left_ms = None if deadline is None else self.connection.left_ms(deadline)
+        left_ms = self.connection.limit_ms(deadline)
         if coordinator is None and self.assignment:
             if self._handler.now() < self._find_at:
                 return
             self._find_at = self._handler.now() + FIND_AGAIN_S
             left_ms = 0
-        target = self._target_at(self.connection.find(left_ms))
+        target = self._target_at(self.connection.find(left_ms), left_ms)
         if self._is_out:
             self._join_started = self._handler.now()
             self.heartbeats.join()
@@ -357,10 +357,10 @@ class ConsumerGroupMembership(PolledMembership):
         self.heartbeats.set_target(target)
         self._is_out = False  # not before: after an interrupt the next call joins
 
-    def _target_at(self, broker: Node) -> ConsumerGroupTarget:
+    def _target_at(self, broker: Node, timeout_ms: int | None) -> ConsumerGroupTarget:
         config, subscription = self.config, self._subscription
         try:
-            version = broker.api_version(ConsumerGroupHeartbeatRequest)
+            version = broker.api_version(ConsumerGroupHeartbeatRequest, timeout_ms=timeout_ms)
         except UnsupportedVersion as error:
             raise self._explained(error) from error
         if version < PATTERNS_SINCE and subscription is not None and subscription.broker_pattern is not None:

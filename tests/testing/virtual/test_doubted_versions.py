@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.common import OffsetAndMetadata, TopicPartition
+from pykafka.coordinator.consumer import ConsumerCoordinator
 from pykafka.exceptions import KafkaException, ResponseTimeoutError, UnsupportedVersion
 from pykafka.network.api_versions import ASK_AGAIN_S
 from pykafka.network.node import Node
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Scheduler, VirtualHandler
+from tests.support.groups import Reader
 
 #: The time of a call, and what it may take beyond that (s).
 TIMEOUT_S, SLACK_S = 0.3, 0.05
+#: What a member leaves for one quick answer at the end of a call (s).
+LEAST_S = 0.1
 LACKING = wire.DescribeClusterRequest
 
 
@@ -32,7 +38,12 @@ def _chosen(node: Node) -> None:
     node.api_version(LACKING, timeout_ms=round(TIMEOUT_S * 1000))
 
 
-@pytest.mark.parametrize("call", [_called, _bounded, _chosen])
+def _looked_for(node: Node) -> None:
+    if not node.has(LACKING, round(TIMEOUT_S * 1000)):
+        raise UnsupportedVersion
+
+
+@pytest.mark.parametrize("call", [_called, _bounded, _chosen, _looked_for])
 def test_a_call_for_an_api_that_seems_to_lack_ends_in_time(
     scheduler: Scheduler, virtual: VirtualHandler, call: Callable[[Node], None]
 ) -> None:
@@ -82,3 +93,61 @@ def test_a_call_to_a_broker_that_was_taken_for_0_8_2_ends_in_time(
             return virtual.now() - began
 
     assert scheduler.run(program) <= TIMEOUT_S + SLACK_S
+
+
+def _polls(protocol: str) -> Callable[[KafkaClient], Any]:
+    def call(client: KafkaClient) -> Any:
+        consumer = client.consumer("orders", group="readers", protocol=protocol)
+        return lambda: consumer.poll(timeout=TIMEOUT_S)
+
+    return call
+
+
+def _describes(client: KafkaClient) -> Any:
+    return lambda: client.admin.describe_groups("readers", timeout_ms=round(TIMEOUT_S * 1000))
+
+
+def _leaves(client: KafkaClient) -> Any:
+    consumer = client.share_consumer("orders", group="readers")
+    with suppress(KafkaException):
+        consumer.poll(timeout=TIMEOUT_S)
+    return lambda: consumer.close(timeout=TIMEOUT_S)
+
+
+def _commits(client: KafkaClient) -> Any:
+    member = ConsumerCoordinator(client, Reader("orders"), group_id="readers", api_version=(0, 9))
+    offsets = {TopicPartition("orders", 0): OffsetAndMetadata(1)}
+    return lambda: member.offsets.commit(offsets, timeout_ms=round(TIMEOUT_S * 1000))
+
+
+@pytest.mark.parametrize(
+    ("api", "call"),
+    [
+        ("JoinGroup", _polls("auto")),
+        ("JoinGroup", _polls("classic")),
+        ("ConsumerGroupHeartbeat", _polls("consumer")),
+        ("DescribeGroups", _describes),
+        ("ShareGroupHeartbeat", _leaves),
+        ("OffsetCommit", _commits),
+    ],
+    ids=["auto", "classic", "consumer", "admin", "shares", "kafka-python"],
+)
+def test_a_call_of_the_application_ends_in_time_if_its_broker_seems_to_lack_an_api(
+    scheduler: Scheduler, virtual: VirtualHandler, api: str, call: Callable[[KafkaClient], Any]
+) -> None:
+    """Members of groups, share groups and admin asked the broker once more for as long as that took."""
+
+    def program() -> float:
+        with (
+            FakeCluster(brokers=1, topics={"orders": 1}, handler=virtual, versions={api: None}) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            client.cluster.brokers[1].channel("main").open()
+            with cluster.hold("ApiVersions"):
+                make = call(client)
+                began = virtual.now()
+                with suppress(KafkaException):
+                    make()
+                return virtual.now() - began
+
+    assert scheduler.run(program) <= TIMEOUT_S + LEAST_S + SLACK_S

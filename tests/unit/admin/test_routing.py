@@ -65,10 +65,10 @@ class Node:
         if self.down is not None:
             raise self.down
 
-    def has(self, api: type[Any]) -> bool:
+    def has(self, api: type[Any], timeout_ms: int | None = None) -> bool:
         return not self.lacks
 
-    def api_version(self, api: type[Any], ceiling: int | None = None) -> int:
+    def api_version(self, api: type[Any], ceiling: int | None = None, timeout_ms: int | None = None) -> int:
         if self.lacks:
             raise UnsupportedVersion("no")
         return 0

@@ -31,10 +31,10 @@ class FakeBroker:
         self.asked: list[Any] = []
         self.attached: list[Any] = []
 
-    def has(self, kind: object) -> bool:
+    def has(self, kind: object, timeout_ms: int | None = None) -> bool:
         return True
 
-    def api_version(self, kind: object) -> int:
+    def api_version(self, kind: object, timeout_ms: int | None = None) -> int:
         return 11 if kind is wire.FetchRequest else 3
 
     def call(self, request: Any, channel: str, version: int) -> wire.OffsetForLeaderEpochResponse:

@@ -70,7 +70,7 @@ class Coordinator:
         ranges = {CONSUMER_GROUP_HEARTBEAT: (0, READY_SINCE), wire.DescribeGroupsRequest.api_key: (0, 5)}
         self.versions = SimpleNamespace(found=ranges)
 
-    def has(self, _: Any) -> bool:
+    def has(self, _: Any, timeout_ms: int | None = None) -> bool:
         return self.keeps_groups
 
     def is_connected(self, _: str) -> bool:

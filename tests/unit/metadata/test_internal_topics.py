@@ -35,7 +35,7 @@ class Cluster:
         self._partitions = partitions
         self._settings = settings
         self._count = brokers
-        self.brokers: dict[int, Any] = {1: SimpleNamespace(id=1, has=lambda _: True, call=self._configs)}
+        self.brokers: dict[int, Any] = {1: SimpleNamespace(id=1, has=lambda *_: True, call=self._configs)}
 
     def call(self, request: Any, *, timeout_ms: int | None = None, within_ms: int | None = None) -> Any:
         self.asked += 1
