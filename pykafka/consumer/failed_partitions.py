@@ -53,6 +53,8 @@ PASSING = (UnknownError, OffsetOutOfRangeError)
 STAYING = (UnknownTopicOrPartition, UnknownTopicId)
 #: Errors by which the application is asked for a position.
 ASKING = (OffsetResetNeededError, TopicRecreatedError)
+#: Errors about a position, which another position answers.
+OF_POSITION = (*ASKING, *LOST)
 _About = tuple[type[KafkaException], str | None, int | None]
 
 
@@ -315,19 +317,20 @@ def concerns(error: BaseException, keys: Collection[TopicPartition]) -> bool:
 class PendingErrors(deque[BaseException]):
     """The errors of workers that calls have still to raise, in order.
 
-    State: any worker appends and takes away, each in one step. `_asking` finds the errors that ask for a position: thousands of
+    State: any worker appends and takes away, each in one step. `_of_position` finds the errors about positions: thousands of
     partitions may have one each.
     """
 
     def __init__(self, errors: Iterable[BaseException] = ()) -> None:
         super().__init__(errors)
-        self._asking: dict[tuple[str | None, int | None], BaseException] = {}
+        self._of_position: dict[tuple[str | None, int | None], tuple[BaseException, ...]] = {}
 
     def append(self, error: BaseException, /) -> None:
         """Add an error."""
         super().append(error)
-        if isinstance(error, ASKING):
-            self._asking[error.topic, error.partition] = error
+        if isinstance(error, OF_POSITION):
+            key = error.topic, error.partition
+            self._of_position[key] = *self._of_position.get(key, ()), error
 
     def popleft(self) -> BaseException:
         """Take the first error."""
@@ -343,16 +346,18 @@ class PendingErrors(deque[BaseException]):
     def clear(self) -> None:
         """Drop all errors."""
         super().clear()
-        self._asking.clear()
+        self._of_position.clear()
 
     def drop_answered(self, keys: Iterable[tuple[str | None, int | None]]) -> None:
-        """Drop the errors that ask for positions of partitions: the application has moved them, or reads them no more."""
-        for key in keys if self._asking else ():
-            error = self._asking.pop(key, None)
-            if error is not None:
+        """Drop the errors about positions of partitions: the application has moved them, or reads them no more."""
+        for key in keys if self._of_position else ():
+            for error in self._of_position.pop(key, ()):
                 with suppress(ValueError):
                     super().remove(error)
 
     def _forget(self, error: BaseException) -> None:
-        if isinstance(error, ASKING) and self._asking.get((error.topic, error.partition)) is error:
-            self._asking.pop((error.topic, error.partition), None)
+        if isinstance(error, OF_POSITION):
+            key = error.topic, error.partition
+            left = tuple(one for one in self._of_position.pop(key, ()) if one is not error)
+            if left:
+                self._of_position[key] = left

@@ -11,7 +11,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import OwnedPartition
-from pykafka.exceptions import OffsetResetNeededError
+from pykafka.exceptions import OffsetOutOfRangeError, OffsetResetNeededError
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Scheduler, VirtualHandler
 
@@ -117,6 +117,36 @@ def test_a_position_that_only_the_application_can_move_is_explained_by_that_posi
     texts = scheduler.run(program)
     assert any("offset 10000 is not there" in text for text in texts)
     assert not any("nothing is committed" in text for text in texts), texts
+
+
+@pytest.mark.parametrize("move", ["seek", "seek_to_beginning", "unassign"])
+def test_an_offset_out_of_range_for_long_is_no_error_once_the_application_has_named_another(
+    scheduler: Scheduler, virtual: VirtualHandler, move: str
+) -> None:
+    """The broker refuses each offset for longer than the socket timeout; the next call raised that after `seek()`, too."""
+
+    def program() -> list[int]:
+        with (
+            FakeCluster(brokers=1, topics={ORDERS.topic: 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=int(SOCKET_S * 1000)) as client,
+            client.consumer(auto_offset_reset="earliest") as consumer,
+        ):
+            with client.producer() as producer:
+                producer.produce(ORDERS.topic, b"1").get()
+            cluster.fail("Fetch", "OFFSET_OUT_OF_RANGE", times=10_000)
+            consumer.assign([ORDERS])
+            virtual.sleep(OUTAGE_S)
+            assert [type(error) for error in consumer._engine.errors] == [OffsetOutOfRangeError]
+            cluster.clear_faults()
+            if move == "seek":
+                consumer.seek(ORDERS, 0)
+            elif move == "seek_to_beginning":
+                consumer.seek_to_beginning(ORDERS)
+            else:
+                consumer.assign([])
+            return [record.offset for record in consumer.poll(timeout=SOON_S)]
+
+    assert scheduler.run(program) == ([] if move == "unassign" else [0])
 
 
 @pytest.mark.parametrize("later_s", [0.0, 0.001, 0.004, 0.05, 1.0])

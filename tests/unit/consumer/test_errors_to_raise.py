@@ -17,6 +17,8 @@ from pykafka.exceptions import (
     InvalidMessageError,
     KafkaException,
     LeaderNotFoundError,
+    LogTruncationError,
+    OffsetOutOfRangeError,
     OffsetResetNeededError,
     SocketDisconnectedError,
     TopicRecreatedError,
@@ -103,8 +105,17 @@ def test_an_error_that_waits_to_be_raised_is_reported_once_whatever_is_raised_me
     assert judge(7) == [7]
 
 
-@pytest.mark.parametrize("make", [OffsetResetNeededError, partial(TopicRecreatedError, "recreated")])
-def test_the_application_answers_the_errors_that_ask_for_positions(make: Callable[..., KafkaException]) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        OffsetResetNeededError,
+        partial(TopicRecreatedError, "recreated"),
+        OffsetOutOfRangeError,
+        partial(LogTruncationError, 5, 3),
+    ],
+    ids=["reset", "recreated", "out-of-range", "truncated"],
+)
+def test_the_application_answers_the_errors_about_positions(make: Callable[..., KafkaException]) -> None:
     """Each of its calls finds those of its partitions, however many others have one."""
     keys = [TopicPartition("t", number) for number in range(5)]
     errors = PendingErrors()
