@@ -12,12 +12,14 @@ from pykafka.admin.transactions import TransactionState
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.exceptions import (
     InvalidProducerEpoch,
+    ProducerFencedError,
     TransactionAbortableError,
     TransactionOutcomeUnknownError,
     TransactionUnfinishedError,
 )
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.kafkaproducer import KafkaProducer
+from pykafka.network.channel import SILENT_S
 from pykafka.protocol import wire
 from pykafka.spark import session
 from pykafka.spark.decisions import Decisions
@@ -343,6 +345,34 @@ def test_close_finishes_a_commit_that_was_sent(cluster: FakeCluster, client: Kaf
                 producer.commit_transaction(timeout=0.3)
             held.await_met()
     assert committed(client) == [b"one"]
+
+
+@Version
+def test_a_producer_does_not_fence_itself_behind_an_end_without_an_answer(
+    cluster: FakeCluster, client: KafkaClient
+) -> None:
+    """Its InitProducerId waited behind that end, and came when the client had given the connection up and asked again."""
+    asked: list[wire.InitProducerIdRequest] = []
+    first = client.producer(transactional_id=NAME)
+    first.begin_transaction()
+    first.produce("copies", b"one", partition=0)
+    first.flush()
+    with cluster.hold("EndTxn") as held:
+        with pytest.raises(TransactionUnfinishedError):
+            first.commit_transaction(timeout=SILENT_S + 0.2)
+        held.await_met()
+        cluster.on_request(
+            lambda call: asked.append(call.request) if isinstance(call.request, wire.InitProducerIdRequest) else None
+        )
+        second = client.producer(transactional_id=NAME)
+        second.init_transactions(timeout=5)
+    with second.transaction():
+        second.produce("copies", b"two", partition=0)
+    second.close()
+    with pytest.raises(ProducerFencedError):
+        first.close()
+    assert committed(client) == [b"one", b"two"]
+    assert len(asked) == 1
 
 
 @Version
