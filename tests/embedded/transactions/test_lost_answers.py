@@ -252,6 +252,22 @@ def test_exactly_once_settles_late_offsets_before_it_reads_on(lost_offsets: Lost
     assert lost_offsets.come() == InvalidProducerEpoch.ERROR_CODE
 
 
+def test_the_next_producer_refuses_what_a_fenced_one_has_left(lost_offsets: LostOffsets) -> None:
+    """A fenced producer gets no epoch, whose markers would make the coordinator refuse its late offsets."""
+    failure = lost_offsets.cluster.fail("InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS", 1000)
+    lost_offsets.producer.commit_transaction(timeout=1)
+    failure.end()
+    (broker,) = lost_offsets.client.cluster.brokers.values()
+    broker.call(wire.InitProducerIdRequest(transactional_id=NAME, transaction_timeout_ms=60_000), version=4)
+    with pytest.raises(ProducerFencedError):
+        lost_offsets.producer.begin_transaction()
+    assert lost_offsets.come() == 0
+    with lost_offsets.client.producer(transactional_id=NAME) as following:
+        following.init_transactions()
+        assert lost_offsets.committed() == 1
+        assert lost_offsets.come() == InvalidProducerEpoch.ERROR_CODE
+
+
 def test_a_decision_of_spark_whose_offsets_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next plan would wait without an end for what becomes of them."""
     with FakeCluster(brokers=1, topics={"orders": 1}, as_version="3.9") as cluster:
