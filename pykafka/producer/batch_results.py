@@ -12,6 +12,7 @@ from pykafka.exceptions import (
     ProducerStoppedException,
     ProtocolClientError,
     RequestTimedOut,
+    ResponseTimeoutError,
 )
 from pykafka.producer.in_flight_window import Verdict
 
@@ -162,9 +163,7 @@ class BatchResults:
         """Fail a batch that has waited beyond the delivery timeout."""
         if not self._retry_policy.expired(batch):
             return
-        error = reason_of_age(batch, self._metadata_error())
-        error = error or RequestTimedOut("no broker leads the partition; check that its replicas are up")
-        self.give_up(batch, error, True)
+        self.give_up(batch, reason_of_age(batch, self._owner.queue_of(batch), self._metadata_error()), True)
 
     def split(self, batch: ProducerBatch, error: KafkaException | None, reason: str) -> None:
         """Replace a batch that the broker refuses by smaller ones, so that only the refused messages fail.
@@ -203,16 +202,27 @@ class BatchResults:
             _let_go(in_flight)
 
 
-def reason_of_age(batch: ProducerBatch, unasked: KafkaException | None) -> KafkaException | None:
-    """Return why a batch has waited beyond its time; None if no error is known.
+def reason_of_age(
+    batch: ProducerBatch, queue: PartitionQueue | None, unasked: KafkaException | None
+) -> KafkaException:
+    """Return why a batch has waited beyond its time.
 
+    :param queue: that it is from, or was
     :param unasked: why the cluster cannot be asked for leaders, if it cannot
     """
     error = batch.last_error
     # A broker that has said that it does not lead is not the reason, if no broker names the leader.
     if unasked is not None and (error is None or (isinstance(error, ProtocolClientError) and error.invalid_metadata)):
         return unasked.again()
-    return error
+    if error is not None:
+        return error
+    owner = None if queue is None or queue.partition is None or queue.partition.leader is None else queue.owner
+    if owner is None:
+        return RequestTimedOut("no broker leads the partition; check that its replicas are up")
+    return ResponseTimeoutError(
+        "the client waited for the broker, or for answers to other messages, until the message was too old to be sent",
+        broker=owner.broker.address,
+    )
 
 
 def _room(queue: PartitionQueue, batch: ProducerBatch) -> int | None:

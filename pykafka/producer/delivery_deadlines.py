@@ -7,7 +7,7 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Protocol, cast
 
-from pykafka.exceptions import RequestTimedOut, ResponseTimeoutError, WorkerNotStartedError
+from pykafka.exceptions import ResponseTimeoutError, WorkerNotStartedError
 from pykafka.metadata.lifecycle import Tether
 from pykafka.producer.batch_results import reason_of_age
 from pykafka.producer.completion import unknown_outcome
@@ -165,16 +165,8 @@ class DeliveryDeadlines:
 
     def _reason(self, batch: ProducerBatch) -> KafkaException:
         """Return why a batch was not sent in time."""
-        error = reason_of_age(batch, self._core.cluster.metadata_error)
-        if error is not None:
-            return error
         queue = self._routing.queues.get((batch.topic, batch.partition_id))
-        if queue is None or queue.owner is None or queue.partition is None or queue.partition.leader is None:
-            return RequestTimedOut("no broker leads the partition; check that its replicas are up")
-        return ResponseTimeoutError(
-            "the client waited for the broker, or for answers to other messages, until the message was too old to be sent",
-            broker=queue.owner.broker.address,
-        )
+        return reason_of_age(batch, queue, self._core.cluster.metadata_error)
 
 
 def fail(core: ProducerCore, batch: ProducerBatch, error: KafkaException, given_up: bool) -> None:

@@ -261,8 +261,12 @@ class Coordinator:
                 "needs another epoch, which brokers give from Kafka 2.5 on; close it, and make another",
                 api="InitProducerId",
             )
-        response = self._ask(request, deadline, INIT, lambda found: self._error(found.error_code, "InitProducerId"))
-        return response.producer_id, response.producer_epoch, self._is_implicit(deadline)
+        try:
+            response = self._ask(request, deadline, INIT, lambda found: self._error(found.error_code, "InitProducerId"))
+            return response.producer_id, response.producer_epoch, self._is_implicit(deadline)
+        finally:
+            if self._found is not None:
+                self._found.drop_channel(self._other_channel)
 
     def can_bump_epoch(self, deadline: float) -> bool:
         """Return whether the coordinator raises the epoch of one that names its own (since Kafka 2.5); errors: see `_ask`."""
@@ -465,6 +469,23 @@ class Coordinator:
         found.connect_within(min(self._left_ms(deadline), cluster.socket_timeout_ms))
         return found
 
+    @property
+    def _other_channel(self) -> str:
+        return f"{CHANNEL}:{self._status.transactional_id}"
+
+    def _channel(self, broker: Node, request: Request[Any]) -> str:
+        """Return the channel that a request takes.
+
+        An InitProducerId that fences others does not wait behind a request whose answer is missing: the broker may read it
+        after this client has given that connection up, and asked again. Then it would fence this producer. Nor does the
+        ApiVersions that follows it.
+        """
+        usual = broker.find_channel(CHANNEL)
+        if usual is None or not usual.is_silent:
+            return CHANNEL
+        fences = isinstance(request, wire.InitProducerIdRequest) and request.producer_id < 0
+        return self._other_channel if fences or isinstance(request, wire.ApiVersionsRequest) else CHANNEL
+
     def _forget(self, error: KafkaException) -> None:
         self._cluster.coordinators.refused(self._status.transactional_id, self._found, error, TRANSACTIONS)
         self._found = None
@@ -499,7 +520,13 @@ class Coordinator:
                 timeout_ms = min(self._left_ms(deadline), self._cluster.socket_timeout_ms)
                 with self._track_answer(tracked_api):
                     response = broker.call(
-                        request, CHANNEL, timeout_ms=timeout_ms, ceiling=ceiling, reads=True, once=True, strict=True
+                        request,
+                        self._channel(broker, request),
+                        timeout_ms=timeout_ms,
+                        ceiling=ceiling,
+                        reads=True,
+                        once=True,
+                        strict=True,
                     )
                     error = error_of(response)
                     if error is not None:

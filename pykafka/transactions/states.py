@@ -179,7 +179,8 @@ class TransactionStatus:
         self.started = self.end_sent = self.broken = False
         self.reason = self.owner = None
 
-    def _keep_late_groups(self) -> None:
+    def keep_late(self) -> None:
+        """Keep the groups to which offsets of the present transaction may come late; brokers of version 2 refuse them."""
         if OFFSETS_OF_TXN in self.unanswered and not self.implicit:
             self.late_groups |= self.groups
 
@@ -191,7 +192,7 @@ class TransactionStatus:
     def identified(self, producer_id: int, epoch: int) -> None:
         """Set the producer id and its epoch of an InitProducerId response."""
         self.apply(Event.IDENTIFIED)
-        self._keep_late_groups()
+        self.keep_late()
         self._clear()
         self.unanswered.clear()
         self.producer_id, self.epoch = producer_id, epoch
@@ -204,7 +205,7 @@ class TransactionStatus:
         """
         self.apply(Event.ENDED)
         if producer_id < 0:  # the markers had the epoch of the offsets
-            self._keep_late_groups()
+            self.keep_late()
         self._clear()
         if producer_id >= 0:
             self.producer_id, self.epoch = producer_id, epoch

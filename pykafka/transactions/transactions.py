@@ -36,6 +36,7 @@ from pykafka.transactions.coordinator import (
     is_fence,
     is_out,
 )
+from pykafka.transactions.handover import leave, take
 from pykafka.transactions.states import (
     Event,
     State,
@@ -167,10 +168,9 @@ class Transactions:
             with self._engine.lock:
                 self.status.identified(producer_id, epoch)
                 self.status.implicit = implicit
-        log.info(
-            "transactional id %s: producer id %d, epoch %d, transactions of version %d",
-            *(self.transactional_id, producer_id, epoch, 2 if implicit else 1),
-        )
+                take(self._engine.cluster, self.status)
+        text = "transactional id %s: producer id %d, epoch %d, transactions of version %d"
+        log.info(text, self.transactional_id, producer_id, epoch, 2 if implicit else 1)
 
     def _take_new_epoch(self, deadline: float) -> None:
         """Take a new epoch, as a request about the present one may come late and count for the next transaction."""
@@ -181,11 +181,8 @@ class Transactions:
             log.info("transactional id %s: no answer to %s: taking a new epoch", self.transactional_id, apis)
             self._init(deadline, Event.REINIT)
             return
-        log.warning(
-            "transactional id %s: no answer to %s, and brokers before Kafka 2.5 give no new epoch: if that request comes "
-            "late, it counts for the next transaction",
-            *(self.transactional_id, apis),
-        )
+        text = "transactional id %s: no answer to %s, and brokers before Kafka 2.5 give no new epoch: if that request comes "
+        log.warning(text + "late, it counts for the next transaction", self.transactional_id, apis)
 
     def _refuse_late(self, deadline: float) -> None:
         """Make brokers refuse batches and offsets of ended transactions that may still come to them."""
@@ -437,6 +434,7 @@ class Transactions:
         if self._engine.cluster.listener is not None:
             self._engine.cluster.listener.on_fatal(made)
         with self._engine.lock:
+            leave(self._engine.cluster, self.status)
             self.status.on_fatal_error(made)
         return made
 

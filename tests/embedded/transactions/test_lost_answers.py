@@ -12,12 +12,14 @@ from pykafka.admin.transactions import TransactionState
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.exceptions import (
     InvalidProducerEpoch,
+    ProducerFencedError,
     TransactionAbortableError,
     TransactionOutcomeUnknownError,
     TransactionUnfinishedError,
 )
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.kafkaproducer import KafkaProducer
+from pykafka.network.channel import SILENT_S
 from pykafka.protocol import wire
 from pykafka.spark import session
 from pykafka.spark.decisions import Decisions
@@ -250,6 +252,22 @@ def test_exactly_once_settles_late_offsets_before_it_reads_on(lost_offsets: Lost
     assert lost_offsets.come() == InvalidProducerEpoch.ERROR_CODE
 
 
+def test_the_next_producer_refuses_what_a_fenced_one_has_left(lost_offsets: LostOffsets) -> None:
+    """A fenced producer gets no epoch, whose markers would make the coordinator refuse its late offsets."""
+    failure = lost_offsets.cluster.fail("InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS", 1000)
+    lost_offsets.producer.commit_transaction(timeout=1)
+    failure.end()
+    (broker,) = lost_offsets.client.cluster.brokers.values()
+    broker.call(wire.InitProducerIdRequest(transactional_id=NAME, transaction_timeout_ms=60_000), version=4)
+    with pytest.raises(ProducerFencedError):
+        lost_offsets.producer.begin_transaction()
+    assert lost_offsets.come() == 0
+    with lost_offsets.client.producer(transactional_id=NAME) as following:
+        following.init_transactions()
+        assert lost_offsets.committed() == 1
+        assert lost_offsets.come() == InvalidProducerEpoch.ERROR_CODE
+
+
 def test_a_decision_of_spark_whose_offsets_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next plan would wait without an end for what becomes of them."""
     with FakeCluster(brokers=1, topics={"orders": 1}, as_version="3.9") as cluster:
@@ -343,6 +361,34 @@ def test_close_finishes_a_commit_that_was_sent(cluster: FakeCluster, client: Kaf
                 producer.commit_transaction(timeout=0.3)
             held.await_met()
     assert committed(client) == [b"one"]
+
+
+@Version
+def test_a_producer_does_not_fence_itself_behind_an_end_without_an_answer(
+    cluster: FakeCluster, client: KafkaClient
+) -> None:
+    """Its InitProducerId waited behind that end, and came when the client had given the connection up and asked again."""
+    asked: list[wire.InitProducerIdRequest] = []
+    first = client.producer(transactional_id=NAME)
+    first.begin_transaction()
+    first.produce("copies", b"one", partition=0)
+    first.flush()
+    with cluster.hold("EndTxn") as held:
+        with pytest.raises(TransactionUnfinishedError):
+            first.commit_transaction(timeout=SILENT_S + 0.2)
+        held.await_met()
+        cluster.on_request(
+            lambda call: asked.append(call.request) if isinstance(call.request, wire.InitProducerIdRequest) else None
+        )
+        second = client.producer(transactional_id=NAME)
+        second.init_transactions(timeout=5)
+    with second.transaction():
+        second.produce("copies", b"two", partition=0)
+    second.close()
+    with pytest.raises(ProducerFencedError):
+        first.close()
+    assert committed(client) == [b"one", b"two"]
+    assert len(asked) == 1
 
 
 @Version

@@ -301,6 +301,16 @@ def test_an_old_one_has_the_reason_that_helps(owner: Owner, last: Any, unasked: 
     assert owner.heard == [("failed", "b", reason, True)]
 
 
+def test_an_old_one_whose_partition_has_a_leader_has_waited_for_it(owner: Owner) -> None:
+    """It was said that no broker leads the partition, though the answer to the batch before it was missing."""
+    queue: Any = owner.queue
+    queue.owner = SimpleNamespace(broker=SimpleNamespace(address="broker:9092"))
+    queue.partition = SimpleNamespace(leader=object())
+    owner.time = 12.0
+    owner.results.check_age(owner.batch("b"))
+    assert owner.heard == [("failed", "b", ResponseTimeoutError, True)]
+
+
 def test_those_that_only_its_answer_could_prove_are_given_up_with_it(owner: Owner) -> None:
     window = owner.queue.window
     first, second = owner.batch("a"), owner.batch("b")
