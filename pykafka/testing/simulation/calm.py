@@ -52,11 +52,11 @@ def failures(history: Iterable[Operation], calm_ms: int, grace_ms: int) -> list[
             before, what = begun[operation.call], what_of(operation)
             if stops and (what, operation.error) == _AWAY:
                 continue
-            if handlers.may_have_lost(operation, what):
+            if handlers.may_have_lost(operation, what) or _has_missed_a_generation(operations, operation):
                 continue
             if operation.error in _NEVER:
                 found.append((operation.process, CalmError(f"{what} failed with {operation.error}")))
-            elif _is_overtaken(operation, before, gave_up.get(operation.process, -1)) or _has_missed_a_generation(operations, operation):
+            elif _is_overtaken(operation, before, gave_up.get(operation.process, -1)):
                 continue
             elif 0 <= calm_ms <= before.time_ms - grace_ms and not _is_own(operation, what):
                 late_ms = before.time_ms - calm_ms
