@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pykafka.testing.history import Commit, Operation, Place
+from pykafka.testing.history import Commit, Fault, Operation, Place
 from pykafka.testing.simulation.calm import CalmError, failures
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story
 
@@ -52,12 +52,38 @@ def that_has_no_deadline(story: Story) -> None:
     story.unknown(commit(story, None), "ShareLostError")
 
 
+def _of_a_member_that_misses_a_generation(story: Story, fault: str = "hang_up", lost: bool = True) -> None:
+    story.assigned(1, P0)
+    story.note("faults", Fault(fault, (fault, "2")))
+    story.unknown(commit(story), "ShareLostError")
+    story.revoked(3, P0, lost=lost)
+
+
+def whose_join_had_no_answer(story: Story) -> None:
+    _of_a_member_that_misses_a_generation(story)
+
+
+def whose_join_was_not_cut_off(story: Story) -> None:
+    _of_a_member_that_misses_a_generation(story, "move_leader")
+
+
+def whose_partition_was_not_lost(story: Story) -> None:
+    _of_a_member_that_misses_a_generation(story, lost=False)
+
+
 def that_begins_soon_after_a_fault(story: Story) -> None:
     story.unknown(story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 4),)), TIMEOUT_MS), "ShareLostError")
 
 
 @pytest.mark.parametrize(
-    "write", [that_its_program_awaits, that_another_member_overtakes, that_fails_by_something_else]
+    "write",
+    [
+        that_its_program_awaits,
+        that_another_member_overtakes,
+        that_fails_by_something_else,
+        whose_join_was_not_cut_off,
+        whose_partition_was_not_lost,
+    ],
 )
 def test_a_failed_commit_is_found(write: Callable[[Story], None]) -> None:
     story = Story()
@@ -67,7 +93,10 @@ def test_a_failed_commit_is_found(write: Callable[[Story], None]) -> None:
     assert isinstance(error, CalmError)
 
 
-@pytest.mark.parametrize("write", [that_a_rebalance_overtakes, that_has_no_deadline, that_begins_soon_after_a_fault])
+@pytest.mark.parametrize(
+    "write",
+    [that_a_rebalance_overtakes, that_has_no_deadline, that_begins_soon_after_a_fault, whose_join_had_no_answer],
+)
 def test_a_failed_commit_is_explained(write: Callable[[Story], None]) -> None:
     story = Story()
     write(story)

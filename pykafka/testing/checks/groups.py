@@ -115,6 +115,8 @@ class _Groups:
         self._commits: dict[int, _Committing] = {}
         #: Groups that ZooKeeper keeps: brokers take commits of a former owner at any time.
         self._unfenced: set[str] = set()
+        #: The owners that ZooKeeper has. Another member may be told of an assignment that it had before its session was ended.
+        self._kept: dict[Owned, str] = {}
         #: Members whose sessions ZooKeeper has ended for no reason, and their partitions, until they know it.
         self._unaware: set[tuple[str, Owned]] = set()
         #: The calls of each process that have not ended, without sends, which may last longer than others.
@@ -151,9 +153,7 @@ class _Groups:
                     if read.offsets:
                         yield from self._take_read(operation, read)
             case Owner():
-                self._unfenced.add(action.group)
-                if action.forced:
-                    self._unaware.add((action.owner, (action.group, action.partition)))
+                self._take_owner(action)
             case Assigned():
                 self._learn(process, action)
                 yield from self._take_assigned(operation, action)
@@ -164,6 +164,16 @@ class _Groups:
                 yield from self._take_commit(operation, action)
             case Committed() if operation.outcome is Outcome.OK:
                 yield from self._take_committed(operation, action)
+
+    def _take_owner(self, action: Owner) -> None:
+        owned = (action.group, action.partition)
+        self._unfenced.add(action.group)
+        if action.is_owner:
+            self._kept[owned] = action.owner
+        elif self._kept.get(owned) == action.owner:
+            del self._kept[owned]
+        if action.forced:
+            self._unaware.add((action.owner, owned))
 
     def _learn(self, process: str, action: Assigned | Revoked) -> None:
         """Note that a member knows who owns partitions."""
@@ -289,7 +299,7 @@ class _Groups:
         elif (
             member.is_managed
             and newest is not None
-            and newest.process != process
+            and process not in (newest.process, self._kept.get((group, key)))
             and (process, (group, key)) not in self._unaware
         ):
             sentence = f"{what}, though {newest.process} had the partition since generation {generation_of(newest)}"

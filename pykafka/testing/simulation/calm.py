@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
+from pykafka.common import TopicPartition
 from pykafka.testing.checks.errors import what_of
-from pykafka.testing.history import Commit, Fault, Operation, Outcome, Revoked
+from pykafka.testing.history import Assigned, Commit, Fault, Operation, Outcome, Revoked
 from pykafka.testing.simulation.consumers import POLL_INTERVAL_MS
 from pykafka.testing.simulation.ordinary import OWN
 
@@ -37,7 +39,8 @@ def failures(history: Iterable[Operation], calm_ms: int, grace_ms: int) -> list[
     gave_up: dict[str, int] = {}
     found: list[tuple[str, BaseException]] = []
     stops, handlers = False, _Handlers()
-    for operation in history:
+    operations = list(history)
+    for operation in operations:
         handlers.take(operation)
         if isinstance(operation.action, Fault) and 0 <= calm_ms <= operation.time_ms:
             stops = stops or operation.action.words[:1] == ("stop",)
@@ -49,7 +52,7 @@ def failures(history: Iterable[Operation], calm_ms: int, grace_ms: int) -> list[
             before, what = begun[operation.call], what_of(operation)
             if stops and (what, operation.error) == _AWAY:
                 continue
-            if handlers.may_have_lost(operation, what):
+            if handlers.may_have_lost(operation, what) or _has_missed_a_generation(operations, operation):
                 continue
             if operation.error in _NEVER:
                 found.append((operation.process, CalmError(f"{what} failed with {operation.error}")))
@@ -79,6 +82,26 @@ def _is_overtaken(operation: Operation, before: Operation, gave_up: int) -> bool
     if not isinstance(operation.action, Commit) or operation.error != "ShareLostError":
         return False
     return before.deadline_ms is None or before.number < gave_up
+
+
+def _has_missed_a_generation(operations: Sequence[Operation], operation: Operation) -> bool:
+    """Return whether a commit has failed as its member does not know a generation, in which others may have had its partitions.
+
+    A broker has hung up since its last assignment: the answer to its JoinGroup went with the connection, and the coordinator
+    counts it as a member of that generation all the same. When it knows that, it gives the partitions up as lost.
+    """
+    action, process = operation.action, operation.process
+    if not isinstance(action, Commit) or operation.error != "ShareLostError":
+        return False
+    since = takewhile(
+        lambda one: one.process != process or not isinstance(one.action, Assigned),
+        reversed(operations[: operation.number]),
+    )
+    is_cut = any(isinstance(one.action, Fault) and one.action.words[:1] == ("hang_up",) for one in since)
+    actions = (one.action for one in operations[operation.number :] if one.process == process)
+    revoked = next((one for one in actions if isinstance(one, Revoked)), None)
+    committed = {TopicPartition(*place[:2]) for place in action.offsets}
+    return is_cut and revoked is not None and revoked.lost and committed <= set(revoked.partitions)
 
 
 class _Handlers:

@@ -126,6 +126,19 @@ def commit_that_cannot_know_yet(story: Story) -> None:
     story.commit(1)
 
 
+def commit_of_the_owner_beside_another_assignment(story: Story) -> None:
+    """A member is told of its assignment after its session was ended, as it looked offsets up for so long."""
+    begin(story, "c", "d")
+    owner(story, "d")
+    owner(story, "d", is_owner=False, forced=True)
+    owner(story, "c")
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.revoked(0, P0, who="d")
+    story.assigned(2, P0, who="d")
+    story.commit(1)
+
+
 def in_no_group(story: Story) -> None:
     begin(story)
     story.consumer("c")
@@ -147,5 +160,6 @@ LEGAL: list[tuple[str, Write]] = [
     ("", cannot_know_yet),
     ("", commit_that_comes_late),
     ("", commit_that_cannot_know_yet),
+    ("", commit_of_the_owner_beside_another_assignment),
     ("", in_no_group),
 ]
