@@ -378,6 +378,8 @@ if shutil.which("krb5-config") is None:
 
 #: What `make test` runs, up to eight at a time, as most of them wait: the long ones first. Minutes are those of eight together.
 TEST = {
+    # At a lower priority: from the beginning on it takes what others leave of the cores.
+    "simulation": Part("4.3.1", [SEEDS, "-m", "not matrix"], 14),
     "kafka": Part(
         "4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, *PROOFS, *TODAY]), "-m", "not matrix"], 18
     ),
@@ -407,8 +409,6 @@ TEST = {
     "access": Part("4.3.1", [*ACCESS, "-m", "not matrix"], 11),
     "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 11),
     "fake": Part("4.3.1", [*FAKE, *without([SEEDS]), "-m", "not matrix"], 8),
-    # At a lower priority: it takes what others leave of the cores.
-    "simulation": Part("4.3.1", [SEEDS, "-m", "not matrix"], 8),
     "today": Part("4.3.1", [*TODAY, "-m", "not matrix"], 9),
     "promises": Part("4.3.1", [*PROMISES, FIRST_WEEK, "-m", "not matrix"], 6),
     "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 5),

@@ -16,9 +16,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
+from tests.spark.test_pipeline_programs import committed
 from tests.support.spark import killed_job
 from tests.support.spark.landing_job import STARTED
 from tests.support.spark.standalone import StandaloneCluster, spark_environment
@@ -154,17 +155,21 @@ def executors(ancestors: set[int]) -> list[int]:
     return [pid for pid, one in under(ancestors).items() if "CoarseGrainedExecutorBackend" in one.words]
 
 
-def landed(spark: SparkSession, path: Path) -> list[int]:
-    rows = spark.read.schema("value string").parquet(str(path / "data")).collect()
-    return sorted(int(row.value.partition(":")[2]) for row in rows)
+def landed(path: Path) -> list[int]:
+    """Read what landed, as far as the sink's log has it, without a session of Spark for that alone."""
+    values = [
+        value
+        for file in committed(path / "data")
+        for value in pq.read_table(file, partitioning=None)["value"].to_pylist()
+    ]
+    return sorted(int(value.partition(":")[2]) for value in values)
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 @pytest.mark.usefixtures("quick_spark")
 @pytest.mark.timeout(1800)
-def test_killed_driver_and_killed_workers(
-    spark: SparkSession, topics: Topics, quick_python: Path, tmp_path: Path
-) -> None:
+def test_killed_driver_and_killed_workers(topics: Topics, quick_python: Path, tmp_path: Path) -> None:
     topic = topics.create()
     topics.numbered(topic, {0: 50})
     job = Job(topics, topic, tmp_path, quick_python)
@@ -185,14 +190,15 @@ def test_killed_driver_and_killed_workers(
         job.wait(process, kill_a_worker)
         assert process.wait(TIMEOUT_S) == 0, job.log()
     assert len(killed) == 3
-    assert landed(spark, tmp_path) == list(range(50, 50 + 12 * LIMIT))
+    assert landed(tmp_path) == list(range(50, 50 + 12 * LIMIT))
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 @pytest.mark.usefixtures("quick_spark")
 @pytest.mark.matrix
 @pytest.mark.timeout(1800)
-def test_driver_killed_anywhere(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+def test_driver_killed_anywhere(topics: Topics, tmp_path: Path) -> None:
     topic = topics.create()
     job = Job(topics, topic, tmp_path)
     job.kill_when(lambda: job.done(0))
@@ -204,7 +210,7 @@ def test_driver_killed_anywhere(spark: SparkSession, topics: Topics, tmp_path: P
         job.kill_after(chance.uniform(0, 4))
     with job.running() as process:
         assert process.wait(5 * TIMEOUT_S) == 0, job.log()
-    assert landed(spark, tmp_path) == list(range(60 * LIMIT))
+    assert landed(tmp_path) == list(range(60 * LIMIT))
 
 
 #: How often each is killed in a turn; three turns are thirty kills.

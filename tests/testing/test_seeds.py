@@ -56,7 +56,7 @@ def test_no_seed_fails(count: int, capfd: pytest.CaptureFixture[str]) -> None:
     arguments = ["-m", "pykafka.testing.simulate", "--seeds", seeds_text(seeds), "--jobs", "2"]
     # Seeds wait for nothing: they take what other parts leave of the cores, and take no time from tests on real clocks.
     done = subprocess.run(
-        ["nice", sys.executable, *arguments],
+        ["nice", "-n", "5", sys.executable, *arguments],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
