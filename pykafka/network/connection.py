@@ -89,7 +89,8 @@ class BrokerConnection:
     :param host: DNS name or IP address of the broker
     :param port: its TCP port
     :param handler: supplies sockets and clock
-    :param buffer_size: how much may be read ahead of what is asked for (bytes); more than 64 KiB makes no difference
+    :param buffer_size: how much may be read ahead of what is asked for (bytes), once so much comes; more than 64 KiB makes no
+        difference
     :param source_host: local address to connect from; "" for any
     :param source_port: local port to connect from; where it is taken, any
     :param ssl_config: an SslConfig or ssl.SSLContext, or with threads any object with `wrap_socket(sock)`; None for

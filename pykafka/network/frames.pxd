@@ -3,6 +3,7 @@ cdef class FrameReader:
     cdef object _handler
     cdef bint _is_tls
     cdef Py_ssize_t _frame_max
+    cdef Py_ssize_t _read_ahead
     cdef bytearray _staged
     cdef Py_ssize_t _start
     cdef Py_ssize_t _end

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 FRAME_MAX = 512 * 1024 * 1024
 #: How much is read ahead at most (bytes): whole small answers in one system call, while large ones are read in place.
 READ_AHEAD_MAX = 64 * 1024
+#: The buffer of a connection is as large as that (bytes) until more has come at once: most have small answers alone.
+READ_AHEAD_MIN = 4 * 1024
 #: An incomplete frame larger than this is read into a buffer of its own (bytes).
 STAGED_MAX = 16 * 1024
 #: From here on (bytes) memory comes straight from the system, since clearing it by hand would hold a hub up.
@@ -25,7 +27,7 @@ class FrameReader:
 
     :param stream: connected
     :param handler: supplies the clock
-    :param read_ahead: size of the buffer for small frames (bytes); READ_AHEAD_MAX at most
+    :param read_ahead: how large the buffer for small frames may get (bytes); READ_AHEAD_MIN at least, READ_AHEAD_MAX at most
     :param is_tls: whether the stream is encrypted already
     :param frame_max: the largest frame that is read (bytes)
     """
@@ -37,7 +39,8 @@ class FrameReader:
         self._handler = handler
         self._is_tls = is_tls
         self._frame_max = frame_max
-        self._staged = bytearray(max(min(read_ahead, READ_AHEAD_MAX), 4096))
+        self._read_ahead = max(min(read_ahead, READ_AHEAD_MAX), READ_AHEAD_MIN)
+        self._staged = bytearray(READ_AHEAD_MIN)
         self._start = 0
         self._end = 0
         # The buffer of a large frame under way, and how much of it has come (bytes).
@@ -79,6 +82,8 @@ class FrameReader:
             else:
                 count = self._stream.recv_into(memoryview(self._staged)[self._end :], timeout)
                 self._end += count
+                if self._end == len(self._staged) < self._read_ahead:
+                    self._grow()
             if not count:
                 raise self._closed_by_peer()
             frame = self._take()
@@ -117,6 +122,12 @@ class FrameReader:
         else:
             self._make_room()
         return None
+
+    def _grow(self) -> None:
+        """Make the buffer as large as it may get: more has come at once than it has room for."""
+        larger = bytearray(self._read_ahead)
+        larger[: self._end] = self._staged[: self._end]
+        self._staged = larger
 
     def _make_room(self) -> None:
         """Move the staged bytes to the beginning of the buffer."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
 from pykafka.handlers import ThreadingHandler
-from pykafka.network.frames import FRAME_MAX, READ_AHEAD_MAX, FrameReader
+from pykafka.network.frames import FRAME_MAX, READ_AHEAD_MAX, READ_AHEAD_MIN, FrameReader
 
 HANDLER = ThreadingHandler()
 
@@ -80,6 +80,24 @@ def test_frames_come_out_whole(sizes: list[int], cuts: list[int], late: set[int]
     assert found == bodies
     assert type(error) is SocketDisconnectedError
     assert "mid-answer" not in str(error)
+
+
+def test_the_buffer_grows_when_more_comes_at_once() -> None:
+    """Most connections have small answers alone, so they take little memory; others read as far ahead as they may."""
+
+    class Bounded(Pieces):
+        rooms: list[int] = []
+
+        def recv_into(self, buffer: Any, timeout: float) -> int:
+            self.rooms.append(len(buffer))
+            return super().recv_into(buffer, timeout)
+
+    small = b"\0\0\0\x01x"
+    stream: Any = Bounded([small, small * 1_000, small, small])
+    found, _ = _frames(FrameReader(stream, HANDLER, READ_AHEAD_MAX, is_tls=False))
+    assert found == [b"x"] * 1_003
+    assert stream.rooms[:2] == [READ_AHEAD_MIN, READ_AHEAD_MIN]
+    assert stream.rooms[-1] == READ_AHEAD_MAX
 
 
 @given(st.binary(max_size=200))
