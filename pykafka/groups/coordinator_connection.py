@@ -191,11 +191,13 @@ class CoordinatorConnection:
     def find(self, timeout_ms: int | None = None) -> Node:
         """Return the broker that coordinates the group; ask for it unless it is known.
 
+        With a time limit its versions are known then, too, so that callers need not wait for them.
+
         :param timeout_ms: for how long to try; by default the client's socket timeout
         :raises KafkaException: it was not found
         """
         known = None if self.is_unknown() else self.coordinator
-        if known is not None:
+        if known is not None and timeout_ms is None:
             return known
         limit_ms = self.cluster.socket_timeout_ms if timeout_ms is None else timeout_ms
         deadline = self.handler.now() + limit_ms / 1000
@@ -203,8 +205,8 @@ class CoordinatorConnection:
         while True:
             within_ms = None if timeout_ms is None else left_ms(deadline, self.handler.now(), 0)
             try:
-                found = self._ask_for_coordinator(within_ms)
-                if within_ms is not None:  # callers ask for its versions
+                found = self._ask_for_coordinator(within_ms) if known is None else known
+                if within_ms is not None:
                     found.connect_within(min(self.left_ms(deadline), self.cluster.socket_timeout_ms))
                 return found
             except (ClientClosedError, UnsupportedVersion):
@@ -215,6 +217,7 @@ class CoordinatorConnection:
                 log.info("group %s: %s; asking again", self.group_id, error)
                 if self.listener is not None:
                     self.listener.on_event(FAILED, f"group {self.group_id}", 0.0, error)
+            known = None
             tries += 1
             self.pause(tries, None if timeout_ms is None else deadline)
 

@@ -1,4 +1,4 @@
-"""What members of a classic group write and read: their metadata, their assignments, and the requests."""
+"""Messages of classic members: their metadata, their assignments, and the requests and responses, byte by byte."""
 
 from __future__ import annotations
 
