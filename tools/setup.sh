@@ -16,6 +16,15 @@ usable() {
     "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
 }
 
+# A second checkout may borrow an environment by a link, to run what is installed there. Installing would make the lender import
+# this checkout's package.
+for place in "${venv%%/*}" "$venv"; do
+    case $place in
+    /*) ;; # named by hand: make VENV=/path
+    *) [ ! -L "$place" ] || fail "$place is a link to $(readlink "$place"), the environment of another checkout: remove the link (rm $place), and make makes one here" ;;
+    esac
+done
+
 if [ ! -x "$venv/bin/python" ]; then
     found=
     for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.14 python3.15 python}; do

@@ -102,11 +102,10 @@ cdef class Buffers:
     @cython.locals(nbytes=Py_ssize_t)
     cpdef pause(self, OwnedPartition owned)
 
-    @cython.locals(nbytes=Py_ssize_t)
     cpdef resume(self, OwnedPartition owned)
 
-    @cython.locals(messages=Py_ssize_t, nbytes=Py_ssize_t)
-    cdef (Py_ssize_t, Py_ssize_t) _volume(self, OwnedPartition owned)
+    @cython.locals(nbytes=Py_ssize_t)
+    cdef Py_ssize_t _counted(self, OwnedPartition owned) except -1
     cpdef bint turn_is_due(self) except -1
     cpdef list take(self, Py_ssize_t limit)
 

@@ -97,11 +97,9 @@ class OwnedPartition:
         # The log's ends as the last answer had them; -1 while they are unknown.
         self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
         self.last_timestamp = -1  # the newest of the last batch that was read to its end (ms)
-        self.taken_in = -1  # the number of the call that took from here last, and where that began
-        self.taken_from = -1
+        self.taken_in = self.taken_from = -1  # the number of the call that took from here last, and where that began
         self.fetch_offset = -1
-        self.epoch = 0
-        self.moves = 0
+        self.epoch = self.moves = 0
         self.buffer_full = False
         self.paused = False
         self.given_up = False
@@ -223,7 +221,6 @@ class Buffers:
         self.nbytes = 0
         self._resume_at = max_bytes - max_bytes // 4
         self._waiting: list[EventType] = []
-        self._borrows = 0
         self.calls = 0
         #: When a batch was begun, or read to its end, of the handler's clock (s): iteration reports no call that need not wait.
         self.taken_at = -math.inf
@@ -233,8 +230,7 @@ class Buffers:
         self.breathe = handler.breathe
         self.closed = True
         self._active: list[OwnedPartition] = []
-        self._turn = 0
-        self._stale = 0
+        self._turn = self._stale = self._borrows = 0
 
     def next(self) -> Any:
         """Return the next message, one partition after another; None when nothing is buffered or all is closed.
@@ -254,9 +250,7 @@ class Buffers:
     def take(self, limit: int) -> list[Any]:
         """Return up to `limit` messages, a batch of one partition after one of another; none when nothing is buffered.
 
-        They belong to the call that has begun: `begin_call` comes before.
-
-        Greenlets: fewer, if the hub is to turn before more are taken.
+        They belong to the call that has begun: `begin_call` comes before. Greenlets: fewer, if the hub is to turn before.
 
         :raises InvalidMessageError: the next record cannot be read
         """
@@ -302,7 +296,7 @@ class Buffers:
         with self.lock:
             if owned.paused:
                 return
-            _, nbytes = self._volume(owned)
+            nbytes = self._counted(owned)
             owned.paused = True
             self._drop(owned)
             self.forget(nbytes)
@@ -312,19 +306,19 @@ class Buffers:
         with self.lock:
             if not owned.paused:
                 return
-            _, nbytes = self._volume(owned)
             owned.paused = False
-            self.nbytes += nbytes
+            self.nbytes += self._counted(owned)
             if (owned.reader is not None or owned.readers) and not owned.borrow:
                 self._activate(owned)
             if owned.wake is not None:
                 owned.wake.set()
 
-    def _volume(self, owned: OwnedPartition) -> tuple[int, int]:
-        messages, nbytes = volume(owned.readers)
-        if owned.reader is not None:
-            nbytes += CURSOR_BYTES + owned.reader._end
-        return messages, nbytes
+    def _counted(self, owned: OwnedPartition) -> int:
+        # What is buffered of a partition and counts (bytes): nothing while it is paused.
+        if owned.paused:
+            return 0
+        _, nbytes = volume(owned.readers)
+        return nbytes if owned.reader is None else nbytes + CURSOR_BYTES + owned.reader._end
 
     def turn_is_due(self) -> bool:
         """Return whether the next message will be taken only after a yield to the hub, if that has not run for a while."""
@@ -384,8 +378,7 @@ class Buffers:
         # Remove the partitions without a turn from the list.
         kept: list[OwnedPartition] = []
         turn = 0
-        for index in range(len(self._active)):
-            owned: OwnedPartition = self._active[index]
+        for index, owned in enumerate(self._active):
             if owned.active:
                 kept.append(owned)
                 turn += index < self._turn
@@ -488,13 +481,13 @@ class Buffers:
         with self.lock:
             if not self.has_any():
                 return None
-            if self._turn >= len(self._active):
-                self._turn = 0
-            owned: OwnedPartition = self._active[self._turn]
-            while not owned.active:
-                self._turn = self._turn + 1 if self._turn + 1 < len(self._active) else 0
-                owned = self._active[self._turn]
-            self._turn += 1
+            while True:
+                if self._turn >= len(self._active):
+                    self._turn = 0
+                owned: OwnedPartition = self._active[self._turn]
+                self._turn += 1
+                if owned.active:
+                    break
             self._drop(owned)
             borrowed: list[BatchReader] = []
             if owned.reader is not None:
@@ -592,9 +585,7 @@ class Buffers:
     def _move(self, owned: OwnedPartition, position: int, last_offset_consumed: int) -> None:
         owned.epoch += 1
         owned.moves += 1
-        _, nbytes = self._volume(owned)
-        if owned.paused:  # it is not counted
-            nbytes = 0
+        nbytes = self._counted(owned)
         owned.readers.clear()
         owned.reader = None
         owned.borrow = 0

@@ -8,7 +8,7 @@ classic protocol:
 1. `AssignmentFollower.poll` calls `PolledMembership.poll` (polled_membership.py), one worker at a time, if `needs_poll`.
 2. `ClassicMembership` checks topics (subscription.py), and revokes partitions if necessary (assignment_change.py).
 3. `AbstractCoordinator.join_until_stable` (classic/coordinator.py) sends JoinGroup and SyncGroup over a `PendingJoin`
-   (coordinator_connection.py). The leader's `MemberAssignors` (classic/membership.py) call an assignor (assignors/).
+   (classic/pending_join.py). The leader's `MemberAssignors` (classic/membership.py) call an assignor (assignors/).
 4. `AssignmentChange.assign_pending` calls `on_assigned` or `on_added`: the consumer reads, and the listener runs.
 5. `HeartbeatThread` (heartbeat_thread.py) sends what each member's `HeartbeatSender` returns (heartbeat_sender.py). Its reports
    request the next poll.

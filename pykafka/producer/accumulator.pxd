@@ -2,7 +2,7 @@ cimport cython
 
 from pykafka.producer.batch cimport BrokerQueue, ProducerBatch
 from pykafka.producer.delivery cimport Delivery
-from pykafka.producer.in_flight_window cimport InFlightWindow as _InFlightWindow
+from pykafka.producer.in_flight_window cimport InFlightBatch, InFlightWindow as _InFlightWindow
 from pykafka.producer.buffer_pool cimport BufferPool
 from pykafka.protocol.message cimport Message
 from pykafka.protocol.records_write cimport RecordBatchBuilder
@@ -35,6 +35,10 @@ cdef class PartitionQueue:
     cdef public object partition
     cdef public object sender
     cdef public long long next_offset
+
+
+@cython.locals(window=_InFlightWindow, in_flight=InFlightBatch, batch=ProducerBatch)
+cpdef ProducerBatch take_next(PartitionQueue queue, sender, take_open=*)
 
 
 cdef class TopicInfo:

@@ -125,6 +125,32 @@ class PartitionQueue:
         )
 
 
+def take_next(
+    queue: PartitionQueue, sender: object, take_open: Callable[[PartitionQueue], ProducerBatch | None] | None = None
+) -> ProducerBatch | None:
+    """Take the next batch of a partition, and mark it as in flight; the caller holds the lock.
+
+    :param sender: that takes it
+    :param take_open: gives the batch that is not closed yet
+    """
+    window = queue.window
+    queue.sender = sender  # before the batch is in flight, so that an interrupted one is known for the sender's
+    in_flight = window.next_retry() if window.batches else None
+    if in_flight is not None:
+        batch: ProducerBatch | None = in_flight.batch
+        in_flight.batch.in_flight = in_flight  # its begin may have been interrupted
+    elif queue.closed_batches:
+        batch = queue.closed_batches.popleft()
+    else:
+        batch = None if take_open is None else take_open(queue)
+    if batch is None:
+        return None
+    if in_flight is None:
+        batch.in_flight = window.begin(batch, batch.count)
+    batch.retry_at = 0.0
+    return batch
+
+
 class TopicInfo:
     """The queues of one topic of a producer, and the partition that messages without a key go to at present.
 

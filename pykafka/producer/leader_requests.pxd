@@ -6,10 +6,6 @@ from pykafka.producer.batch_results cimport BatchResults as _BatchResults
 from pykafka.producer.in_flight_window cimport InFlightBatch, InFlightWindow
 
 
-@cython.locals(window=InFlightWindow, in_flight=InFlightBatch, batch=ProducerBatch)
-cpdef ProducerBatch take_next(PartitionQueue queue, sender, take_open=*)
-
-
 cdef class LeaderRequests:
     cdef object _core
     cdef object _lock

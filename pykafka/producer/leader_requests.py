@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
@@ -21,7 +20,7 @@ from pykafka.exceptions import (
 )
 from pykafka.network.authentication import is_answer
 from pykafka.producer.batch_results import BatchOwner, BatchResults
-from pykafka.producer.produce_request import PRODUCE_RECORD_BATCHES, Request, close_batch
+from pykafka.producer.produce_request import PRODUCE_RECORD_BATCHES, Request, close_batch, has_traces_alone
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -81,32 +80,6 @@ class RequestOwner(BatchOwner, Protocol):
 
 class _MustWait(Exception):
     """Sending has to wait, which the worker that sends must not."""
-
-
-def take_next(
-    queue: PartitionQueue, sender: object, take_open: Callable[[PartitionQueue], ProducerBatch | None] | None = None
-) -> ProducerBatch | None:
-    """Take the next batch of a partition, and mark it as in flight; the caller holds the lock.
-
-    :param sender: that takes it
-    :param take_open: gives the batch that is not closed yet
-    """
-    window = queue.window
-    queue.sender = sender  # before the batch is in flight, so that an interrupted one is known for the sender's
-    in_flight = window.next_retry() if window.batches else None
-    if in_flight is not None:
-        batch: ProducerBatch | None = in_flight.batch
-        in_flight.batch.in_flight = in_flight  # its begin may have been interrupted
-    elif queue.closed_batches:
-        batch = queue.closed_batches.popleft()
-    else:
-        batch = None if take_open is None else take_open(queue)
-    if batch is None:
-        return None
-    if in_flight is None:
-        batch.in_flight = window.begin(batch, batch.count)
-    batch.retry_at = 0.0
-    return batch
 
 
 class LeaderRequests:
@@ -498,7 +471,7 @@ class LeaderRequests:
         if (
             version < PRODUCE_RECORD_BATCHES
             and batch.builder.with_headers
-            and _has_traces_alone(batch, self._core.trace_headers)
+            and has_traces_alone(batch, self._core.trace_headers)
         ):
             batch.builder.leave_out_headers()
         old = bool(formats.old) and formats.is_old(batch.topic)
@@ -610,11 +583,3 @@ class LeaderRequests:
             for in_flight in lost:
                 in_flight.batch.in_flight = in_flight  # that may be what was interrupted
         self.results.apply([(in_flight.batch, error) for in_flight in lost])
-
-
-def _has_traces_alone(batch: ProducerBatch, names: Container[str]) -> bool:
-    """Return whether all headers of a batch are those of traces: brokers that know none get its messages without.
-
-    :param names: of the headers into which traces are written
-    """
-    return all(name in names for *_, headers in batch.builder.records() for name, _ in headers or ())

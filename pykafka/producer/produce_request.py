@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
@@ -396,6 +396,14 @@ def close_batch(
     batch.wire_form = form
     if handler.cooperative:
         handler.breathe()  # a checksum over a large batch takes its time
+
+
+def has_traces_alone(batch: ProducerBatch, names: Container[str]) -> bool:
+    """Return whether all headers of a batch are those of traces: brokers that know none get its messages without.
+
+    :param names: of the headers into which traces are written
+    """
+    return all(name in names for *_, headers in batch.builder.records() for name, _ in headers or ())
 
 
 def compress_ahead(batch: ProducerBatch, codec: int, handler: Handler, level: int | None = None) -> None:

@@ -1,9 +1,9 @@
 cimport cython
 
-from pykafka.producer.accumulator cimport PartitionQueue
+from pykafka.producer.accumulator cimport PartitionQueue, take_next
 from pykafka.producer.batch cimport BrokerQueue, ProducerBatch
 from pykafka.producer.in_flight_window cimport InFlightWindow
-from pykafka.producer.leader_requests cimport LeaderRequests as _LeaderRequests, take_next
+from pykafka.producer.leader_requests cimport LeaderRequests as _LeaderRequests
 
 
 cdef class WakeupPolicy:

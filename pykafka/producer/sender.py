@@ -17,10 +17,10 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from pykafka.metadata.lifecycle import Tether
-from pykafka.producer.accumulator import PartitionQueue
+from pykafka.producer.accumulator import PartitionQueue, take_next
 from pykafka.producer.batch import BrokerQueue, ProducerBatch
 from pykafka.producer.delivery_deadlines import fail
-from pykafka.producer.leader_requests import MAX_IN_FLIGHT, LeaderRequests, take_next
+from pykafka.producer.leader_requests import MAX_IN_FLIGHT, LeaderRequests
 from pykafka.producer.produce_request import divide
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pykafka.handlers import Worker
     from pykafka.handlers.base import EventType
     from pykafka.network.node import Node
-    from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.core import ProducerCore
     from pykafka.producer.produce_request import Request
     from pykafka.producer.routing import Routing

@@ -11,10 +11,10 @@ from pykafka.common import CompressionType, TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.metadata.configs import TOPIC, read_settings
 from pykafka.metrics.listener import PRODUCER
-from pykafka.producer.accumulator import PartitionQueue
+from pykafka.producer.accumulator import PartitionQueue, take_next
 from pykafka.producer.batch import BrokerQueue, ProducerBatch
 from pykafka.producer.batch_results import BatchResults
-from pykafka.producer.leader_requests import LeaderRequests, take_next
+from pykafka.producer.leader_requests import LeaderRequests
 from pykafka.producer.message_formats import MessageFormats
 from pykafka.producer.options import ProducerOptions
 from pykafka.producer.produce_request import compress_ahead, divide

@@ -20,15 +20,9 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.groups.classic.heartbeat import ENDED, ClassicHeartbeats, HeartbeatTarget, Report, encoded, leave_request
+from pykafka.groups.classic.pending_join import DeadlinePassed, PendingJoin
 from pykafka.groups.classic.state import EVENT_OF_ERROR, Event, MemberState, State
-from pykafka.groups.coordinator_connection import (
-    LEAVE_TIMEOUT_MS,
-    MOVED,
-    CoordinatorConnection,
-    DeadlinePassed,
-    PendingJoin,
-    check_instance_id,
-)
+from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS, MOVED, CoordinatorConnection, check_instance_id
 from pykafka.groups.heartbeat_sender import IDLE, OVERDUE, Activity, Heartbeat
 from pykafka.handlers.interrupts import FinalSteps
 from pykafka.metrics.listener import FAILED, JOINED, LEFT, REBALANCE_FAILED, REBALANCED, SYNCED

@@ -14,8 +14,9 @@ from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, Consu
 
 if TYPE_CHECKING:
     from pykafka.groups.classic.heartbeat import ClassicHeartbeats
+    from pykafka.groups.classic.pending_join import PendingJoin
     from pykafka.groups.classic.state import MemberState
-    from pykafka.groups.coordinator_connection import CoordinatorConnection, PendingJoin
+    from pykafka.groups.coordinator_connection import CoordinatorConnection
     from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)

@@ -11,10 +11,9 @@ import pytest
 
 from pykafka.compat.delivery_reports import Reports
 from pykafka.handlers import ThreadingHandler
-from pykafka.producer.accumulator import PartitionQueue
+from pykafka.producer.accumulator import PartitionQueue, take_next
 from pykafka.producer.batch import BrokerQueue, ProducerBatch
 from pykafka.producer.buffer_pool import Bounds
-from pykafka.producer.leader_requests import take_next
 from pykafka.protocol.message import Message
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer.batch import BrokerQueue, ProducerBatch
-from pykafka.producer.leader_requests import _has_traces_alone
+from pykafka.producer.produce_request import has_traces_alone
 
 TRACE, OWN = ("traceparent", b"00"), ("own", b"1")
 
@@ -27,5 +27,5 @@ def test_traces_alone(messages: list[Any], alone: bool) -> None:
     batch = ProducerBatch("t", 0, BrokerQueue(ThreadingHandler().Event(), 1, 1, 1), 0.0, None)
     for headers in messages:
         batch.builder.append(-1, None, b"x", headers)
-    assert _has_traces_alone(batch, {"traceparent", "baggage"}) is alone
-    assert not _has_traces_alone(batch, ())
+    assert has_traces_alone(batch, {"traceparent", "baggage"}) is alone
+    assert not has_traces_alone(batch, ())
