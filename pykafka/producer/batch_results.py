@@ -202,9 +202,7 @@ class BatchResults:
             _let_go(in_flight)
 
 
-def reason_of_age(
-    batch: ProducerBatch, queue: PartitionQueue | None, unasked: KafkaException | None
-) -> KafkaException:
+def reason_of_age(batch: ProducerBatch, queue: PartitionQueue | None, unasked: KafkaException | None) -> KafkaException:
     """Return why a batch has waited beyond its time.
 
     :param queue: that it is from, or was
