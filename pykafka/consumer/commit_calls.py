@@ -159,7 +159,7 @@ class Committing:
             if gone:
                 raise self._went(f"the group has not given this consumer {', '.join(map(str, gone))}")
         epochs = {key: group.epoch_before(key, one.offset) for key, one in offsets.items()}
-        return InTransaction(group, identity, offsets, epochs, group.topic_ids(offsets))
+        return InTransaction(group, identity, offsets, epochs, group.topic_ids(offsets, deadline))
 
     def _check_held(self) -> None:
         """Check that the consumer reads all partitions still of which the application has records without a commit.

@@ -475,12 +475,15 @@ class GroupOffsets:
         """Return the id of the topic that the offset of each partition is of; None if it is not known."""
         return {key: self.consumed_in(key) for key in keys}
 
-    def topic_ids(self, keys: Collection[TopicPartition]) -> dict[str, UUID]:
+    def topic_ids(self, keys: Collection[TopicPartition], deadline: float) -> dict[str, UUID]:
         """Return the ids of the topics that offsets are of, for a transaction; none if one of them is unknown.
 
+        :param deadline: of a question for topics that metadata lacks, of the handler's clock (s)
         :raises TopicRecreatedError: the client knows already that a topic was deleted and recreated
         """
         of = self.ids_of(keys)
+        for gone in {error.topic: error for error in gone_each(of, self._cluster).values()}.values():
+            self._ask_for_ids(gone, deadline)
         for error in recreated_each(of, self._cluster, "TxnOffsetCommit").values():
             raise error
         return self._ids(keys, of)
@@ -523,7 +526,7 @@ class GroupOffsets:
         gone = {} if version >= COMMIT_BY_ID else gone_each(of, self._cluster)
         offsets = {key: offset for key, offset in offsets.items() if key not in gone}
         if not offsets:
-            return gone
+            return {**gone}
         wanted = {
             key: OffsetAndMetadata(offset, metadata if isinstance(metadata, str) else _text(metadata, key))
             for key, offset in offsets.items()

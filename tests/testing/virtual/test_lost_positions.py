@@ -16,6 +16,7 @@ from pykafka.exceptions import (
     OffsetResetNeededError,
     OffsetsNotCommitted,
     TopicRecreatedError,
+    TransactionAbortableError,
     UnknownTopicOrPartition,
 )
 from pykafka.protocol import wire
@@ -340,3 +341,35 @@ def test_an_offset_of_a_topic_that_is_gone_is_not_committed_to_the_next_one(
     assert isinstance(error.__cause__, TopicRecreatedError)
     assert error.failures == {ORDERS: 1}
     assert found == {stays: 1}
+
+
+@pytest.mark.parametrize("release", ["2.8.2", "4.4"])
+def test_a_transaction_commits_no_offset_of_a_topic_that_is_gone(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str
+) -> None:
+    """Brokers before 4.4 take its offsets by name. Metadata lacked the topic, which was made anew meanwhile."""
+
+    def program() -> tuple[str, dict[TopicPartition, int | None]]:
+        with (
+            FakeCluster(1, {ORDERS.topic: 1}, handler=virtual, as_version=release) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            KafkaClient(cluster.hosts, handler=virtual) as other,
+            client.consumer(ORDERS.topic, group="readers", auto_commit=False, auto_offset_reset="earliest") as consumer,
+            client.producer(transactional_id="t") as transactional,
+            other.producer() as producer,
+        ):
+            producer.produce(ORDERS.topic, b"old").get()
+            while not consumer.poll(timeout=SOON_S):
+                pass
+            transactional.begin_transaction()
+            other.admin.delete_topics([ORDERS.topic])
+            client.cluster.update([ORDERS.topic])
+            cluster.create_topic(ORDERS.topic, 1)
+            producer.produce(ORDERS.topic, b"new").get()
+            with pytest.raises(TransactionAbortableError) as caught:
+                transactional.send_offsets(consumer)
+            transactional.abort_transaction()
+            found = other.admin.list_group_offsets("readers")["readers"]
+            return type(caught.value.__cause__).__name__, {key: found[key].offset for key in found}
+
+    assert scheduler.run(program) == ("TopicRecreatedError", {})
