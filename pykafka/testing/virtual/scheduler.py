@@ -20,8 +20,8 @@ from pykafka.testing.virtual.turns import LOOK_EVERY, START_US, SchedulerError, 
 STILL_MAX = 200_000
 #: How many turns a run may take: a seed of a simulation takes some thousands.
 TURNS_MAX = 2_000_000
-#: How often all garbage of a run is collected (turns, a multiple of LOOK_EVERY): at the same turns with each run of a seed. What
-#: is young is collected each LOOK_EVERY turns, so that its memory is used again while the processor's caches have it.
+#: How often all garbage of a run is collected (turns, a multiple of LOOK_EVERY): at the same turns with each run of a seed.
+#: What is young is collected each LOOK_EVERY turns, so that its memory is used again while the processor's caches have it.
 COLLECT_EVERY = 50 * LOOK_EVERY
 #: How many calls of a worker an error shows, the innermost ones.
 _FRAMES = 4
