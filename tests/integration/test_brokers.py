@@ -115,11 +115,18 @@ def test_tls_and_own_settings() -> None:
 @pytest.mark.needs("latest")
 def test_a_java_program_against_the_jars(kafka: KafkaCluster, tmp_path: Path) -> None:
     program = tmp_path / "Codes.java"
-    program.write_text(
+    text = (
         "public class Codes { public static void main(String[] a) {"
         " System.out.println(org.apache.kafka.common.protocol.Errors.forCode((short) 6)); } }"
     )
+    program.write_text(text)
     assert kafka.run_java(str(program)).strip().splitlines()[-1] == "NOT_LEADER_OR_FOLLOWER"
+    # The classes of the first one are kept, and are not those of the second.
+    program.write_text(text.replace("6", "3"))
+    assert kafka.run_java(str(program)).strip().splitlines()[-1] == "UNKNOWN_TOPIC_OR_PARTITION"
+    program.write_text(text.replace("forCode", "ofCode"))
+    with pytest.raises(BrokerSetupError, match=r"Codes\.java does not compile:\n.*cannot find symbol"):
+        kafka.run_java(str(program))
     with pytest.raises(BrokerSetupError, match="ended with 1"):
         kafka.run_java("no.such.Program")
 
