@@ -17,7 +17,7 @@ from pykafka.testing.call import APIS, spoken
 from pykafka.testing.faultcontrols import FaultControls
 from pykafka.testing.faults import FakeClusterError, Faults
 from pykafka.testing.names import ApiName, ErrorName, api_key, error_code
-from pykafka.testing.outdated import Outdated
+from pykafka.testing.outdated import snapshot
 from pykafka.testing.overlays import Follower, Followers, TopicErrors
 from pykafka.testing.releases import NEWEST, release
 from pykafka.testing.replicas import NO_LEADER
@@ -78,10 +78,9 @@ class FakeCluster(FaultControls, SecurityControls):
         self._secure(sasl, authorizer, super_users, tls)
         state.default_partitions = default_partitions
         self._faults = Faults(state)
-        self._outdated = Outdated(state)
         self._topic_errors = TopicErrors()
         self._followers = Followers()
-        self._faults.overlays += [self._outdated.apply, self._topic_errors.apply, self._followers.apply]
+        self._faults.overlays += [self._topic_errors.apply, self._followers.apply]
         self._brokers: dict[int, Broker] = {}
         for number in range(1, brokers + 1):
             rack = racks[(number - 1) % len(racks)] if racks else None
@@ -350,16 +349,16 @@ class FakeCluster(FaultControls, SecurityControls):
             found.cut()
 
     def isolate(self, broker: int) -> None:
-        """Cut a broker off from the controller until `rejoin`: its metadata stays as it is now, with old leaders and epochs."""
+        """Cut a broker off from the controller until `rejoin`: what it says of leaders and coordinators stays as it is."""
         found = self._broker(broker)
-        with self._locked():
-            self._outdated.freeze(found.node.node_id)
+        with self._locked() as state:
+            self._faults.views[found.node.node_id] = snapshot(state)
 
     def rejoin(self, broker: int) -> None:
         """Give an isolated broker the metadata of now."""
         found = self._broker(broker)
         with self._locked():
-            self._outdated.thaw(found.node.node_id)
+            self._faults.views.pop(found.node.node_id, None)
 
     def set_rack(self, broker: int, rack: str | None) -> None:
         """Set the rack of a broker (KIP-36)."""

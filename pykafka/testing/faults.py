@@ -11,6 +11,7 @@ from pykafka.testing.authorization import authorized
 from pykafka.testing.call import Call, HungUpError
 from pykafka.testing.fetch_sessions import wanted_of
 from pykafka.testing.names import api_name
+from pykafka.testing.outdated import ABOUT_THE_CLUSTER
 from pykafka.testing.refusals import refusal
 
 if TYPE_CHECKING:
@@ -288,7 +289,9 @@ class Faults:
         self.latencies: dict[int, int] = {}
         self.on_request: list[OnRequest] = []
         self.on_answer: list[OnAnswer] = []
-        #: What changes answers for the cluster itself, such as the metadata of a broker that is cut off; in this order.
+        #: By node id: the cluster as brokers know it that are cut off from the controller.
+        self.views: dict[int, ClusterState] = {}
+        #: What changes answers for the cluster itself, such as the errors of topics; in this order.
         self.overlays: list[Callable[[Call, Response], None]] = []
         #: The first error of a test's function or of a broker itself, and what to do about it.
         self.first_error: tuple[str, BaseException] | None = None
@@ -336,6 +339,8 @@ class Faults:
             self.received.append(Received(node_id, api.request.api_key, call.version, call.client_id, now_us))
         call.delay_ms = self.latencies.get(call.node.node_id, 0)
         given = self._ask(self.on_request, call) if self.on_request else None
+        if isinstance(call.request, ABOUT_THE_CLUSTER):
+            call.state = self.views.get(call.node.node_id, call.state)
         response = given if given is not None else self._outcome(call, api)
         if response is not None:
             for overlay in self.overlays:

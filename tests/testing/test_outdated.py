@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from pykafka.protocol import wire
+from pykafka.protocol.schema import Request
 from pykafka.testing import FakeCluster
 from tests.testing.connection import connected
 
@@ -86,3 +88,52 @@ def test_a_listing_has_the_topics_of_before(cluster: FakeCluster) -> None:
     with connected(cluster, CUT_OFF) as connection:
         answer = connection.ask(wire.MetadataRequest(topics=None), 12)
     assert {topic.name: topic.error_code for topic in answer.topics} == {"t": 0, "kept": 0}
+
+
+_PAGE = wire.DescribeTopicPartitionsRequest
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        (wire.MetadataRequest(topics=None), 12),
+        (_PAGE(topics=[]), 0),
+        (_PAGE(topics=[_PAGE.Topic(name="t"), _PAGE.Topic(name="new")]), 0),
+        (wire.DescribeClusterRequest(), 1),
+        (wire.FindCoordinatorRequest(key="g", key_type=0), 3),
+        (wire.FindCoordinatorRequest(coordinator_keys=["g", "h"], key_type=0), 4),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Request) else str(value),
+)
+def test_it_says_what_it_knew_of_brokers_leaders_and_coordinators(
+    cluster: FakeCluster, request_: Request[Any], version: int
+) -> None:
+    """Only Metadata was old; the coordinator, of which real brokers know by the same metadata, was the one of now."""
+    cluster.set_coordinator("g", 2)
+    cluster.set_coordinator("h", 1)
+    answers: list[Any] = []
+
+    def ask(broker: int) -> Any:
+        with connected(cluster, broker) as connection:
+            answers.append(connection.ask(request_, version))
+        return answers[-1]
+
+    before = ask(CUT_OFF)
+    cluster.isolate(CUT_OFF)
+    cluster.set_coordinator("g", 3)
+    cluster.create_topic("new", 2)
+    cluster.stop(2)
+    assert ask(CUT_OFF) == before
+    cluster.rejoin(CUT_OFF)
+    assert ask(CUT_OFF) == ask(CURRENT) != before
+
+
+def test_it_creates_no_topics(cluster: FakeCluster) -> None:
+    """A topic is created by the controller, which it does not reach."""
+    asking = wire.MetadataRequest(topics=[wire.MetadataRequest.Topic(name="wanted")], allow_auto_topic_creation=True)
+    cluster.isolate(CUT_OFF)
+    for broker, is_made in [(CUT_OFF, False), (CURRENT, True)]:
+        with connected(cluster, broker) as connection:
+            (topic,) = connection.ask(asking, 12).topics
+        assert topic.error_code == UNKNOWN["name"]
+        assert cluster.has_topic("wanted") is is_made
