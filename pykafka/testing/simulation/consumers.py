@@ -51,8 +51,8 @@ CHANGES_S = (0.002, 0.01, 0.05)
 #: How long it waits for records between two changes (ms), and how long it rests at most after some (s): less than
 #: `POLL_INTERVAL_MS`.
 SHORT_POLL_MS, REST_S = 5, 2.0
-#: What consumers have in common.
-OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 2_000, "fetch_max_wait_ms": 1_000}
+#: What consumers have in common. Each request of an idle one costs a seed 0.2 ms, so there are few.
+OPTIONS: dict[str, Any] = {"metadata_max_age_ms": 2_000, "fetch_max_wait_ms": 2_000}
 
 
 class SeekError(AssertionError):
