@@ -11,7 +11,7 @@ from pykafka.testing.authorization import authorized
 from pykafka.testing.call import Call, HungUpError
 from pykafka.testing.fetch_sessions import wanted_of
 from pykafka.testing.names import api_name
-from pykafka.testing.outdated import ABOUT_THE_CLUSTER
+from pykafka.testing.outdated import believed
 from pykafka.testing.refusals import refusal
 
 if TYPE_CHECKING:
@@ -339,8 +339,9 @@ class Faults:
             self.received.append(Received(node_id, api.request.api_key, call.version, call.client_id, now_us))
         call.delay_ms = self.latencies.get(call.node.node_id, 0)
         given = self._ask(self.on_request, call) if self.on_request else None
-        if isinstance(call.request, ABOUT_THE_CLUSTER):
-            call.state = self.views.get(call.node.node_id, call.state)
+        view = self.views.get(call.node.node_id)
+        if view is not None:
+            call.state = believed(call.request, call.state, view)
         response = given if given is not None else self._outcome(call, api)
         if response is not None:
             for overlay in self.overlays:

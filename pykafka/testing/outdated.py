@@ -12,12 +12,32 @@ if TYPE_CHECKING:
     from pykafka.testing.topics import Partition, Topic
 
 #: The requests that a broker answers by what it knows of the cluster, and nothing else.
-ABOUT_THE_CLUSTER: Final = (
+_ABOUT_THE_CLUSTER: Final = (
     wire.MetadataRequest,
     wire.DescribeTopicPartitionsRequest,
     wire.DescribeClusterRequest,
     wire.FindCoordinatorRequest,
 )
+
+#: Those that a broker answers for the topics that it has heard of.
+_ABOUT_LOGS: Final = (wire.ProduceRequest, wire.FetchRequest, wire.ListOffsetsRequest)
+
+
+def believed(request: object, state: ClusterState, view: ClusterState) -> ClusterState:
+    """Return the cluster by which a broker that is cut off answers a request.
+
+    It writes and reads what it leads; but topics that were created or made anew since, it does not know.
+
+    :param view: the snapshot of the moment at which it was cut off
+    """
+    if isinstance(request, _ABOUT_THE_CLUSTER):
+        return view
+    if not isinstance(request, _ABOUT_LOGS):
+        return state
+    known = copy(state)
+    known.topics = {name: topic for name, topic in state.topics.items() if topic.id in view.topic_ids}
+    known.topic_ids = {topic.id: topic for topic in known.topics.values()}
+    return known
 
 
 def snapshot(state: ClusterState) -> ClusterState:

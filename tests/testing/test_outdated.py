@@ -137,3 +137,32 @@ def test_it_creates_no_topics(cluster: FakeCluster) -> None:
             (topic,) = connection.ask(asking, 12).topics
         assert topic.error_code == UNKNOWN["name"]
         assert cluster.has_topic("wanted") is is_made
+
+
+@pytest.mark.parametrize("is_anew", [False, True])
+@pytest.mark.parametrize(("version", "error"), [(12, 3), (13, 100)])
+def test_it_takes_and_gives_no_records_of_topics_that_it_has_not_heard_of(
+    cluster: FakeCluster, version: int, error: int, is_anew: bool
+) -> None:
+    cluster.set_leader("t", 0, CUT_OFF)
+    old = _listed(cluster, CURRENT, "name")
+    cluster.isolate(CUT_OFF)
+    name = "t" if is_anew else "new"
+    if is_anew:
+        _delete(cluster)
+    cluster.create_topic(name, 1, 3)
+    cluster.set_leader(name, 0, CUT_OFF)
+    topic_id = _listed(cluster, CURRENT, "name", name).topic_id
+    assert topic_id != old.topic_id
+    part = wire.FetchRequest.Topic.Partition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    by = {"topic_id": topic_id} if version >= 13 else {"topic": name}
+    fetch = wire.FetchRequest(topics=[wire.FetchRequest.Topic(partitions=[part], **by)], max_wait_ms=0)
+
+    def answered() -> int:
+        with connected(cluster, CUT_OFF) as connection:
+            (topic,) = connection.ask(fetch, version).responses
+        return int(topic.partitions[0].error_code)
+
+    assert answered() == error
+    cluster.rejoin(CUT_OFF)
+    assert answered() == 0
