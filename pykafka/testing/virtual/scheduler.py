@@ -20,8 +20,7 @@ from pykafka.testing.virtual.turns import LOOK_EVERY, START_US, SchedulerError, 
 STILL_MAX = 200_000
 #: How many turns a run may take: a seed of a simulation takes some thousands.
 TURNS_MAX = 2_000_000
-#: How often all garbage of a run is collected (turns, a multiple of LOOK_EVERY): at the same turns with each run of a seed.
-#: What is young is collected each LOOK_EVERY turns, so that its memory is used again while the processor's caches have it.
+#: How often garbage is collected (turns, a multiple of those): at the same turns with each run of a seed.
 COLLECT_EVERY = 50 * LOOK_EVERY
 #: How many calls of a worker an error shows, the innermost ones.
 _FRAMES = 4
@@ -271,7 +270,8 @@ class Scheduler(Turns):
                 self._ready.append(worker)
 
     def _look(self) -> None:
-        gc.collect(0 if self.turns % COLLECT_EVERY else 1)
+        if not self.turns % COLLECT_EVERY:
+            gc.collect(1)
         if self.turns - self._still_since > STILL_MAX:
             self._run_away(f"{STILL_MAX} turns of workers did not move the clock")
         if self.turns - self._begun > self.turns_max:
