@@ -56,9 +56,9 @@ def failures(history: Iterable[Operation], calm_ms: int, grace_ms: int) -> list[
                 continue
             if operation.error in _NEVER:
                 found.append((operation.process, CalmError(f"{what} failed with {operation.error}")))
-            elif _is_overtaken(operation, before, gave_up.get(operation.process, -1)):
-                continue
-            elif _waits_for_another(operations, operation, before):
+            elif _is_overtaken(operation, before, gave_up.get(operation.process, -1)) or _waits_for_another(
+                operations, operation, before
+            ):
                 continue
             elif 0 <= calm_ms <= before.time_ms - grace_ms and not _is_own(operation, what):
                 late_ms = before.time_ms - calm_ms
