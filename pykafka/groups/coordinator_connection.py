@@ -343,10 +343,10 @@ class CoordinatorConnection:
             JoinConnections.at(acquired[0]).release(acquired[1])
 
     def drop_connection(self) -> None:
-        """End this member's own connection, if it has one: it waits for no answer any more."""
+        """End this member's own connection, if it has one: it waits for no answer any more, which other members may hold up."""
         acquired = self._pop()
         if acquired is not None:
-            acquired[0].drop_channel(acquired[1])
+            acquired[0].drop_channel(acquired[1], drain_s=0.0)
 
     def _pop(self) -> tuple[Node, str] | None:
         try:

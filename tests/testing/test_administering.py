@@ -9,7 +9,7 @@ import pytest
 
 from pykafka.handlers import ThreadingHandler
 from pykafka.testing.checker import Checker, Kind
-from pykafka.testing.history import Change, Deleted, History, Observe, Outcome
+from pykafka.testing.history import Change, Deleted, History, Observe, Outcome, State
 from pykafka.testing.simulate import report
 from pykafka.testing.simulation.administering import ERRORS, draw_faults
 from pykafka.testing.simulation.plan import FAULTS, PlannedFault
@@ -66,6 +66,15 @@ def test_a_lost_change_is_found(monkeypatch: pytest.MonkeyPatch, what: str) -> N
     plan = [PlannedFault(at_ms, 10, "forget", ()) for at_ms in range(0, 5_000, 50)]
     found = [one.kind for seed in SEEDS for one in Simulation(seed, plan).run().anomalies]
     assert Kind.LOST_CHANGE in found
+
+
+def test_records_that_no_request_deletes_are_there() -> None:
+    """The checker knew only the offset that the first request of unknown outcome named, so 0 was no answer."""
+    plan = [PlannedFault(0, 60_000, "cut", ("DeleteRecords", "before", 1_000))]
+    results = [Simulation(seed, plan).run() for seed in SEEDS]
+    assert [one for result in results for one in result.anomalies] == []
+    shown = [one.action.states for result in results for one in result.history if isinstance(one.action, Observe)]
+    assert (State(f"first offset of {TRIMMED}-0", "0"),) in shown
 
 
 def test_on_threads(live: Simulation) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pykafka.testing.history import Commit, Fault, Operation, Place
+from pykafka.testing.history import Commit, Fault, Operation, Place, Poll
 from pykafka.testing.simulation.calm import CalmError, failures
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story
 
@@ -71,6 +71,46 @@ def whose_partition_was_not_lost(story: Story) -> None:
     _of_a_member_that_misses_a_generation(story, lost=False)
 
 
+def _amid_a_rebalance(story: Story, generation: int = 2, polls: bool = False, is_over: bool = True) -> None:
+    """Another member rests after a poll, or polls; both are in the next generation, or not yet."""
+    story.assigned(1, P0)
+    story.assigned(1, P1, who="d")
+    story.poll(who="d")
+    begun = commit(story)
+    if polls:
+        story.poll(who="d")
+    story.unknown(begun, "OffsetsNotCommitted")
+    story.poll(who="d")
+    if is_over:
+        story.assigned(generation, P1, who="d")
+        story.assigned(2, P0)
+
+
+def while_another_member_rests(story: Story) -> None:
+    _amid_a_rebalance(story)
+
+
+def while_another_member_polls(story: Story) -> None:
+    _amid_a_rebalance(story, polls=True)
+
+
+def while_another_member_waits_in_a_poll(story: Story) -> None:
+    polling = story.invoke("d", Poll())
+    begun = commit(story)
+    story.unknown(begun, "OffsetsNotCommitted")
+    story.ok(polling, Poll())
+    story.assigned(2, P1, who="d")
+    story.assigned(2, P0)
+
+
+def while_a_member_of_another_generation_rests(story: Story) -> None:
+    _amid_a_rebalance(story, generation=1)
+
+
+def without_a_rebalance(story: Story) -> None:
+    _amid_a_rebalance(story, is_over=False)
+
+
 def that_begins_soon_after_a_fault(story: Story) -> None:
     story.unknown(story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 4),)), TIMEOUT_MS), "ShareLostError")
 
@@ -83,6 +123,10 @@ def that_begins_soon_after_a_fault(story: Story) -> None:
         that_fails_by_something_else,
         whose_join_was_not_cut_off,
         whose_partition_was_not_lost,
+        while_another_member_polls,
+        while_another_member_waits_in_a_poll,
+        while_a_member_of_another_generation_rests,
+        without_a_rebalance,
     ],
 )
 def test_a_failed_commit_is_found(write: Callable[[Story], None]) -> None:
@@ -95,7 +139,13 @@ def test_a_failed_commit_is_found(write: Callable[[Story], None]) -> None:
 
 @pytest.mark.parametrize(
     "write",
-    [that_a_rebalance_overtakes, that_has_no_deadline, that_begins_soon_after_a_fault, whose_join_had_no_answer],
+    [
+        that_a_rebalance_overtakes,
+        that_has_no_deadline,
+        that_begins_soon_after_a_fault,
+        whose_join_had_no_answer,
+        while_another_member_rests,
+    ],
 )
 def test_a_failed_commit_is_explained(write: Callable[[Story], None]) -> None:
     story = Story()

@@ -56,6 +56,11 @@ class Beginnings:
         """Note that a consumer has left a partition, or goes elsewhere; return how it came, if it has read nothing yet."""
         return self._waiting.pop((process, key), None)
 
+    def own(self, process: str, key: TopicPartition) -> int:
+        """Return the position at which a consumer may go on in a partition that it has come back to; 0 for none."""
+        beginning = self._waiting.get((process, key))
+        return 0 if beginning is None or beginning.own is None else beginning.own
+
     def restart(self, process: str) -> None:
         """Note that a process begins anew."""
         for one in [one for one in self._waiting if one[0] == process]:

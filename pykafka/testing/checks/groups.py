@@ -304,7 +304,7 @@ class _Groups:
         ):
             sentence = f"{what}, though {newest.process} had the partition since generation {generation_of(newest)}"
             yield found(Kind.COMMIT_AFTER_LOSS, sentence, newest, operation)
-        beyond = self._handed_to_nobody(member, group, key, place.offset)
+        beyond = self._handed_to_nobody(process, group, key, place.offset)
         if beyond is not None and not self._facts.may_lose(key.topic):
             sentence = f"{what}, but the record at {beyond} was not handed out to it"
             yield found(Kind.COMMIT_BEYOND, sentence, operation)
@@ -315,14 +315,14 @@ class _Groups:
             sentence = f"{what} after {offset}, without a seek or a rebalance"
             yield found(Kind.COMMIT_WENT_BACK, sentence, before, operation)
 
-    def _handed_to_nobody(self, member: _Member, group: str, key: TopicPartition, offset: int) -> int | None:
+    def _handed_to_nobody(self, process: str, group: str, key: TopicPartition, offset: int) -> int | None:
         """Return the offset of a record before `offset` that was handed out neither to the member nor to an earlier one."""
-        log = self._facts.logs.get(key)
+        log, member = self._facts.logs.get(key), self._member(process)
         if log is None:
             return None
         base = member.next_offsets.get(key)
         if base is None:
-            base = self._offsets.highest((group, key))
+            base = max(self._offsets.highest((group, key)), self._beginnings.own(process, key))
         return log.between(base, offset, member.consumer.committed)
 
     def _may_be(self, commit: OffsetCommit, key: TopicPartition, offset: int) -> bool:

@@ -148,6 +148,8 @@ class Administering:
         for topic in self.topics:
             self._note(topic_state(topic, 0), setting_state(topic, ABSENT))
         self._note(State(f"group {self.group}", ABSENT), State(self._offset_of(0), ABSENT))
+        if self.subjects.trimmed:
+            self._note(State(f"first offset of {self.subjects.trimmed}-0", "0"))
         with self.world.client(self.name) as client:
             if client is None:
                 return

@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from pykafka.common import TopicPartition
 from pykafka.testing.checks.errors import what_of
-from pykafka.testing.history import Assigned, Commit, Fault, Operation, Outcome, Revoked
+from pykafka.testing.history import Assigned, Commit, Fault, Operation, Outcome, Poll, Revoked
 from pykafka.testing.simulation.consumers import POLL_INTERVAL_MS
 from pykafka.testing.simulation.ordinary import OWN
 
@@ -56,7 +56,9 @@ def failures(history: Iterable[Operation], calm_ms: int, grace_ms: int) -> list[
                 continue
             if operation.error in _NEVER:
                 found.append((operation.process, CalmError(f"{what} failed with {operation.error}")))
-            elif _is_overtaken(operation, before, gave_up.get(operation.process, -1)):
+            elif _is_overtaken(operation, before, gave_up.get(operation.process, -1)) or _waits_for_another(
+                operations, operation, before
+            ):
                 continue
             elif 0 <= calm_ms <= before.time_ms - grace_ms and not _is_own(operation, what):
                 late_ms = before.time_ms - calm_ms
@@ -102,6 +104,32 @@ def _has_missed_a_generation(operations: Sequence[Operation], operation: Operati
     revoked = next((one for one in actions if isinstance(one, Revoked)), None)
     committed = {TopicPartition(*place[:2]) for place in action.offsets}
     return is_cut and revoked is not None and revoked.lost and committed <= set(revoked.partitions)
+
+
+def _waits_for_another(operations: Sequence[Operation], operation: Operation, before: Operation) -> bool:
+    """Return whether a commit has failed as a rebalance took longer than it could: another member did not poll meanwhile.
+
+    A group of the classic protocol waits for the next poll of each member. The coordinator takes no commit until it has the
+    assignments of the new generation, in which both members have to be.
+    """
+    action, process = operation.action, operation.process
+    if not isinstance(action, Commit) or operation.error != "OffsetsNotCommitted":
+        return False
+    following = ((one.process, one.action) for one in operations[operation.number :])
+    generations = [
+        (who, assigned.generation)
+        for who, assigned in following
+        if isinstance(assigned, Assigned) and assigned.group == action.group
+    ]
+    new = next((generation for who, generation in generations if who == process), None)
+    others = dict.fromkeys(who for who, generation in generations if generation == new and who != process)
+    return any(_rests(operations, other, before, operation) for other in others)
+
+
+def _rests(operations: Sequence[Operation], process: str, since: Operation, until: Operation) -> bool:
+    """Return whether a program has no poll under way from one operation to another."""
+    polls = [one for one in operations[: until.number] if one.process == process and isinstance(one.action, Poll)]
+    return bool(polls) and polls[-1].number < since.number and polls[-1].outcome is not Outcome.INVOKE
 
 
 class _Handlers:

@@ -132,6 +132,10 @@ class BalancedMember(Reading):
         }
         self._give_up((self._held - held) | lost)
         self._held = held
+        # The consumer commits these with the others: after an outage of ZooKeeper it goes on where it was.
+        for number, offset in new.items():
+            if offset >= 0:
+                self.positions.setdefault(TopicPartition(self.topic, number), offset + 1)
         self._since = len(self.world.history)
         self.world.history.note(self.name, Assigned(self.group, self._since, tuple(sorted(held))))
 

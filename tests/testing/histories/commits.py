@@ -21,6 +21,18 @@ def commit_beyond_before_any_read(story: Story) -> None:
     story.commit(1)
 
 
+def commit_beyond_after_another_member(story: Story) -> None:
+    """Its own former position does not count: it has to begin at the committed offset, and was given nothing since."""
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.revoked(1, P0)
+    story.assigned(2, P0, who="d")
+    story.revoked(2, P0, who="d")
+    story.assigned(3, P0)
+    story.commit(1)
+
+
 def commit_after_loss(story: Story) -> None:
     story.send(1, 0)
     story.assigned(1, P0)
@@ -229,9 +241,20 @@ def committed_while_it_sought(story: Story) -> None:
     story.commit(1)
 
 
+def committed_where_it_goes_on(story: Story) -> None:
+    """A member that gets a partition back at once is still behind what it was given before."""
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.revoked(1, P0)
+    story.assigned(2, P0)
+    story.commit(1)
+
+
 PLANTED: list[tuple[str, Write]] = [
     ("commit-beyond", commit_beyond),
     ("commit-beyond", commit_beyond_before_any_read),
+    ("commit-beyond", commit_beyond_after_another_member),
     ("commit-after-loss", commit_after_loss),
     ("commit-after-loss", commit_by_former_owner),
     ("commit-after-loss", commit_of_two_after_the_loss_of_one),
@@ -253,4 +276,5 @@ LEGAL: list[tuple[str, Write]] = [
     ("", committed_behind_a_marker),
     ("", committed_while_it_sought),
     ("", request_of_a_commit_comes_again),
+    ("", committed_where_it_goes_on),
 ]

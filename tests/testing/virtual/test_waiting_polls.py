@@ -408,3 +408,35 @@ def test_a_commit_before_a_rebalance_is_a_wait(
 
     run(program)
     assert left_idle(caplog) == []
+
+
+def _subscribe_anew(consumer: Any) -> None:
+    consumer.subscribe(TOPIC, "others")
+    consumer.poll(1, 0.01)
+
+
+def _close(consumer: Any) -> None:
+    consumer.close(1)
+
+
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("step", [_subscribe_anew, _close], ids=lambda fn: fn.__name__.strip("_"))
+def test_a_join_that_is_given_up_holds_no_call_up(
+    run: Run, virtual: VirtualHandler, step: Callable[[Any], None], assignor: str
+) -> None:
+    """The call waited up to a second for the answer to the former JoinGroup, which another member holds up."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        cluster.create_topic("others", 1)
+        options = {**CLASSIC, "assignor": assignor, "group": GROUP}
+        resting, joining = (client.consumer(TOPIC, **options) for _ in range(2))
+        while not resting.assignment():
+            resting.poll(1, 0.1)
+        joining.poll(1, 0.3)
+        began = virtual.now()
+        step(joining)
+        assert virtual.now() - began < 0.1
+        joining.close()
+        resting.close()
+
+    run(program)

@@ -211,6 +211,14 @@ def test_two_owners_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     raise AssertionError(f"not found, but {kinds}")
 
 
+def _balanced_member(history: History) -> zookeeping.BalancedMember:
+    """Return a member that commits by hand, without a cluster."""
+    cluster: Any = SimpleNamespace(hosts="anywhere:9092")
+    scheduler = Scheduler(seed=5)
+    world = World(0, VirtualHandler(scheduler, Network(scheduler)), cluster, history, None)
+    return zookeeping.BalancedMember(world, "z0", "orders", 0.0, auto_commit=False)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "certain"),
     [({0: 4}, {0: 4}, [0]), ({0: 4}, {}, []), ({}, {0: 4}, []), ({}, {}, [])],
@@ -230,11 +238,8 @@ def test_a_commit_amid_a_rebalance_may_have_been_one(
         def commit_offsets(self) -> None:
             assert len(held) == 1
 
-    cluster: Any = SimpleNamespace(hosts="anywhere:9092")
     history = History(lambda: 0)
-    scheduler = Scheduler(seed=5)
-    world = World(0, VirtualHandler(scheduler, Network(scheduler)), cluster, history, None)
-    member = zookeeping.BalancedMember(world, "z0", "orders", 0.0, auto_commit=False)
+    member = _balanced_member(history)
     member.positions = {TopicPartition("orders", number): 5 for number in range(2)}
     member._commit(Consumer())
     begun, ended = (one.action for one in history)
@@ -242,3 +247,29 @@ def test_a_commit_amid_a_rebalance_may_have_been_one(
     assert isinstance(ended, Commit)
     assert [place.partition for place in begun.offsets] == [0, 1]
     assert [place.partition for place in ended.offsets] == certain
+
+
+def test_a_commit_names_the_positions_that_an_outage_has_left() -> None:
+    """The consumer committed where it went on after an outage, and the history named only what it had read since."""
+
+    class Consumer:
+        held_offsets: dict[int, int] = {}
+
+        def consume(self) -> None:
+            """Return no message."""
+
+        def commit_offsets(self) -> None:
+            """Commit all positions."""
+
+    history, consumer = History(lambda: 0), Consumer()
+    member = _balanced_member(history)
+    member._held = {TopicPartition("orders", number) for number in range(3)}
+    member.positions = {TopicPartition("orders", 0): 4}
+    member.poll(consumer)
+    assert not member.positions
+    consumer.held_offsets = {0: 3, 1: -2, 2: 7}
+    member._rebalanced(consumer, {}, consumer.held_offsets)
+    member._commit(consumer)
+    commits = [one.action for one in history if isinstance(one.action, Commit)]
+    committed = [{place.partition: place.offset for place in commit.offsets} for commit in commits]
+    assert committed == [{0: 4, 2: 8}, {0: 4, 2: 8}]
