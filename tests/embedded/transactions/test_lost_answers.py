@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import gevent
 import pytest
 
 from pykafka import KafkaClient
@@ -14,6 +15,7 @@ from pykafka.exceptions import (
     GroupLoadInProgress,
     InvalidProducerEpoch,
     ProducerFencedError,
+    ResponseTimeoutError,
     TransactionAbortableError,
     TransactionOutcomeUnknownError,
     TransactionUnfinishedError,
@@ -464,6 +466,38 @@ def test_a_producer_does_not_fence_itself_behind_an_end_without_an_answer(
         first.close()
     assert committed(client) == [b"one", b"two"]
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("seconds", [5.0, 0.3], ids=["interrupt", "timeout"])
+def test_another_attempt_to_get_an_epoch_does_not_overtake_the_first(cluster: FakeCluster, seconds: float) -> None:
+    """The broker could read the first one later, and would then fence the producer that has the second one's epoch."""
+    asked: list[Any] = []
+    with KafkaClient(cluster.hosts, use_greenlets=True) as client:
+        first = client.producer(transactional_id=NAME)
+        first.begin_transaction()
+        first.produce("copies", b"one", partition=0)
+        first.flush()
+        second = client.producer(transactional_id=NAME)
+        with cluster.hold("InitProducerId"):
+            with cluster.hold("EndTxn"):
+                with pytest.raises(TransactionUnfinishedError):
+                    first.commit_transaction(timeout=SILENT_S + 0.2)
+                cluster.on_request(
+                    lambda call: (
+                        asked.append(call.session) if isinstance(call.request, wire.InitProducerIdRequest) else None
+                    )
+                )
+                with pytest.raises((gevent.Timeout, ResponseTimeoutError)), gevent.Timeout(0.8):
+                    second.init_transactions(timeout=seconds)
+            with pytest.raises(ProducerFencedError):  # its connection is well again
+                first.commit_transaction()
+            with pytest.raises(ResponseTimeoutError):
+                second.init_transactions(timeout=0.3)
+        second.init_transactions()
+        with second.transaction():
+            second.produce("copies", b"two", partition=0)
+        assert len(asked) == 3
+        assert len(set(map(id, asked))) == 1
 
 
 @Version
