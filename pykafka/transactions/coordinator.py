@@ -261,12 +261,11 @@ class Coordinator:
                 "needs another epoch, which brokers give from Kafka 2.5 on; close it, and make another",
                 api="InitProducerId",
             )
-        try:
-            response = self._ask(request, deadline, INIT, lambda found: self._error(found.error_code, "InitProducerId"))
-            return response.producer_id, response.producer_epoch, self._is_implicit(deadline)
-        finally:
-            if self._found is not None:
-                self._found.drop_channel(self._other_channel)
+        response = self._ask(request, deadline, INIT, lambda found: self._error(found.error_code, "InitProducerId"))
+        identity = response.producer_id, response.producer_epoch, self._is_implicit(deadline)
+        if self._found is not None:  # not before: another attempt has to come behind one without an answer
+            self._found.drop_channel(self._other_channel)
+        return identity
 
     def can_bump_epoch(self, deadline: float) -> bool:
         """Return whether the coordinator raises the epoch of one that names its own (since Kafka 2.5); errors: see `_ask`."""
@@ -477,14 +476,15 @@ class Coordinator:
         """Return the channel that a request takes.
 
         An InitProducerId that fences others does not wait behind a request whose answer is missing: the broker may read it
-        after this client has given that connection up, and asked again. Then it would fence this producer. Nor does the
-        ApiVersions that follows it.
+        after this client has given that connection up, and asked again. Then it would fence this producer. So another
+        attempt does not overtake it either. Nor does the ApiVersions that follows it.
         """
-        usual = broker.find_channel(CHANNEL)
-        if usual is None or not usual.is_silent:
-            return CHANNEL
         fences = isinstance(request, wire.InitProducerIdRequest) and request.producer_id < 0
-        return self._other_channel if fences or isinstance(request, wire.ApiVersionsRequest) else CHANNEL
+        if not fences and not isinstance(request, wire.ApiVersionsRequest):
+            return CHANNEL
+        usual, other = broker.find_channel(CHANNEL), self._other_channel
+        is_apart = broker.find_channel(other) is not None or (usual is not None and usual.is_silent)
+        return other if is_apart else CHANNEL
 
     def _forget(self, error: KafkaException) -> None:
         self._cluster.coordinators.refused(self._status.transactional_id, self._found, error, TRANSACTIONS)

@@ -112,24 +112,25 @@ class TransactionRetries:
         if (not passes and not self.outcome_unknown) or self._consumer._cluster.closed:
             raise error
         self._failures += 1
-        if self.is_unsettled:
-            log.warning("offsets of the last transaction may come late, and brokers would take them: %s", error)
-        else:
+        if records:
             what = "it is looked up whether it was committed" if self.outcome_unknown else "they are handled again"
             log.warning("a transaction of %d records has failed, and %s: %s", records, what, error)
+        else:
+            log.warning("the last transaction is not aborted yet, or its offsets may come late: %s", error)
         return self._pauses.seconds(self._failures)
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether brokers would take offsets of the last transaction that come late."""
-        return bool(self._transactions.status.late_groups)
+        """Whether the last transaction is being aborted, or brokers would take offsets of it that come late."""
+        status = self._transactions.status
+        return status.state is State.ABORTING or bool(status.late_groups)
 
     def settle(self) -> None:
-        """Make brokers refuse offsets that come late: the consumer may wait for what would become of them.
+        """End the last transaction for good, unless the consumer is closed: it may wait for what becomes of the offsets.
 
         :raises KafkaException: see `pause`
         """
-        while self.is_unsettled:
+        while self.is_unsettled and not self.ended:
             try:
                 self._transactions.init()
             except KafkaException as error:

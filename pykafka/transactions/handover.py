@@ -1,7 +1,7 @@
-"""The handover from a producer that can make no more transactions to the next one of its transactional id, in the same client.
+"""The handover from a producer that can make no more transactions to another one of its transactional id, in the same client.
 
 Brokers before Kafka 3.6 take what comes behind the end of its transaction. The producer makes them refuse it by the markers of
-a new epoch. One that is fenced gets no epoch: the next producer has one, and has to know where it is needed.
+a new epoch. One that is fenced gets no epoch: the other producer has one, and has to know where it is needed.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def leave(cluster: BaseCluster, status: TransactionStatus) -> None:
         _left.setdefault(cluster, {})[status.transactional_id] = late
 
 
-def take(cluster: BaseCluster, status: TransactionStatus) -> None:
-    """Add what former producers have left.
+def take(cluster: BaseCluster, status: TransactionStatus) -> bool:
+    """Add what fenced producers have left; return whether something may come late.
 
     :param status: of a producer that has an epoch now
     """
@@ -51,3 +51,4 @@ def take(cluster: BaseCluster, status: TransactionStatus) -> None:
     if late is not None:
         status.late |= late.partitions
         status.late_groups |= late.groups
+    return status.may_come_late

@@ -154,6 +154,8 @@ class TransactionStatus:
             self._clear()
             self.unanswered.clear()
             self.owner = owner
+        elif following is State.INITIALIZING:  # what was open has ended, also if no epoch comes
+            self.keep_late()
         self.state = following
 
     def refusal(self, what: str) -> KafkaException:
@@ -192,7 +194,6 @@ class TransactionStatus:
     def identified(self, producer_id: int, epoch: int) -> None:
         """Set the producer id and its epoch of an InitProducerId response."""
         self.apply(Event.IDENTIFIED)
-        self.keep_late()
         self._clear()
         self.unanswered.clear()
         self.producer_id, self.epoch = producer_id, epoch

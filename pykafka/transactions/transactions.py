@@ -145,13 +145,24 @@ class Transactions:
     def init(self, timeout: float | None = None) -> None:
         """Fence producers with this transactional id; see `KafkaProducer.init_transactions`."""
         with (turn := self._handler.Lock()), self._call(turn, "init_transactions()", timeout) as deadline:
-            if self.status.state is State.ABORTING:
-                self._abort(deadline)
-            if self.status.state is not State.READY:
-                self._init(deadline)
-            elif self.status.unanswered:
+            if not self._settle(deadline):
+                raise self.status.refusal("init_transactions()")
+
+    def _settle(self, deadline: float) -> bool:
+        """Finish an abort, and take an epoch for which no request comes late; return False if a transaction is open."""
+        status = self.status
+        if status.state is State.ABORTING:
+            self._abort(deadline)
+        if status.state in (State.UNINITIALIZED, State.INITIALIZING, State.UNKNOWN):
+            self._init(deadline)
+        elif status.state is State.READY:
+            take(self._engine.cluster, status)  # this producer may have fenced one since
+            if status.unanswered:
                 self._take_new_epoch(deadline)
-            self._refuse_late(deadline)
+        else:
+            return False
+        self._refuse_late(deadline)
+        return True
 
     def _init(self, deadline: float, event: Event = Event.INIT) -> None:
         """Ask for an epoch: a producer that has one asks as this producer, and is refused if another has taken over.
@@ -162,9 +173,10 @@ class Transactions:
             self._end_left_open(deadline)
         with self._engine.lock:
             self.status.apply(event)
-        again = self.status.producer_id >= 0
         with self._raising_fatal("the transactional id is not initialized"):
-            producer_id, epoch, implicit = self._coordinator.init(self._timeout_ms, deadline, again)
+            producer_id, epoch, implicit = self._coordinator.init(
+                self._timeout_ms, deadline, self.status.producer_id >= 0
+            )
             with self._engine.lock:
                 self.status.identified(producer_id, epoch)
                 self.status.implicit = implicit
@@ -237,13 +249,7 @@ class Transactions:
         """
         self._engine.check_open()
         with (turn := self._handler.Lock()), self._call(turn, "begin_transaction()", timeout) as deadline:
-            if self.status.state is State.ABORTING:
-                self._abort(deadline)
-            if self.status.state in (State.UNINITIALIZED, State.INITIALIZING, State.UNKNOWN):
-                self._init(deadline)
-            elif self.status.state is State.READY and self.status.unanswered:
-                self._take_new_epoch(deadline)
-            self._refuse_late(deadline)
+            self._settle(deadline)
             # first what an abort needs, which an interrupt may make necessary at any step from here on
             if consumer is not None:
                 self._consumers[consumer] = None
@@ -446,7 +452,7 @@ class Transactions:
                     self._commit(deadline)
                 elif self.status.state in (State.IN_TRANSACTION, State.ABORTABLE, State.COMMITTING, State.ABORTING):
                     self._abort(deadline)
-                elif self.status.state in (State.READY, State.INITIALIZING) and self.status.may_come_late:
+                elif self.status.state in (State.READY, State.INITIALIZING) and take(self._engine.cluster, self.status):
                     self._end_last(deadline)  # an end was cut off: its empty transaction may be open
             finally:
                 if self.status.state is State.UNKNOWN:
@@ -455,9 +461,7 @@ class Transactions:
     def _end_last(self, deadline: float) -> None:
         """End a transaction for which readers may wait; the application has had its error already."""
         try:
-            if self.status.state is not State.READY:
-                self._init(deadline)
-            self._refuse_late(deadline)
+            self._settle(deadline)
         except KafkaException as error:
             text = "transactional id %s: the coordinator ends the last transaction after transaction_timeout_ms=%d: %s"
             log.warning(text, self.transactional_id, self._timeout_ms, error)

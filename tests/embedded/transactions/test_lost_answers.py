@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import gevent
 import pytest
 
 from pykafka import KafkaClient
 from pykafka.admin.transactions import TransactionState
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.exceptions import (
+    GroupLoadInProgress,
     InvalidProducerEpoch,
     ProducerFencedError,
+    ResponseTimeoutError,
     TransactionAbortableError,
     TransactionOutcomeUnknownError,
     TransactionUnfinishedError,
@@ -252,6 +255,80 @@ def test_exactly_once_settles_late_offsets_before_it_reads_on(lost_offsets: Lost
     assert lost_offsets.come() == InvalidProducerEpoch.ERROR_CODE
 
 
+def is_abort(request: Any) -> bool:
+    return not request.committed
+
+
+@pytest.mark.parametrize(("api", "when"), [("InitProducerId", None), ("EndTxn", is_abort)], ids=["no epoch", "no end"])
+def test_close_refuses_late_offsets_by_a_new_epoch(lost_offsets: LostOffsets, api: str, when: Any) -> None:
+    """Offsets of the same epoch would be taken behind the markers, also if the commit got no further than to its end."""
+    failure = lost_offsets.cluster.fail(api, "COORDINATOR_LOAD_IN_PROGRESS", 1000, when=when)
+    lost_offsets.producer.commit_transaction(timeout=0.5)
+    failure.end()
+    lost_offsets.producer.close()
+    assert lost_offsets.come() == InvalidProducerEpoch.ERROR_CODE
+    assert lost_offsets.committed() == 1
+
+
+@pytest.mark.parametrize("how", ["lost a batch", "unknown"])
+def test_late_offsets_are_known_before_an_epoch_comes(lost_offsets: LostOffsets, how: str) -> None:
+    """What was open has ended, and no epoch comes: `exactly_once` does not read on, and `close` asks for one."""
+    producer, cluster = lost_offsets.producer, lost_offsets.cluster
+    if how == "unknown":
+        cluster.cut("EndTxn")
+        cluster.fail("EndTxn", "INVALID_TXN_STATE")
+        with pytest.raises(TransactionOutcomeUnknownError):
+            producer.commit_transaction()
+    else:
+        cluster.fail("Produce", "INVALID_RECORD")
+        producer.produce("copies", b"refused", partition=0)
+        with pytest.raises(TransactionAbortableError):
+            producer.commit_transaction()
+    failure = cluster.fail("InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS", 1000)
+    call = producer.begin_transaction if how == "unknown" else producer.abort_transaction
+    with pytest.raises(GroupLoadInProgress if how == "unknown" else TransactionUnfinishedError):
+        call(timeout=0.5)
+    assert TransactionRetries(lost_offsets.consumer, producer).is_unsettled
+    failure.end()
+    producer.close()
+    assert lost_offsets.come() == InvalidProducerEpoch.ERROR_CODE
+    assert lost_offsets.committed() is None
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["aborts", "consumer closed"])
+def test_exactly_once_finishes_an_abort_before_it_reads_on(lost_offsets: LostOffsets, is_closed: bool) -> None:
+    """The consumer waits for what becomes of its offsets; the coordinator would end them, and fence the producer."""
+    producer, cluster = lost_offsets.producer, lost_offsets.cluster
+    failure = cluster.fail("EndTxn", "COORDINATOR_LOAD_IN_PROGRESS", 1000)
+    with pytest.raises(TransactionUnfinishedError) as unfinished:
+        producer.abort_transaction(timeout=0.3)
+    attempts = TransactionRetries(lost_offsets.consumer, producer)
+    if is_closed:
+        lost_offsets.consumer.close()
+    else:
+        cluster.on_request(lambda call: failure.end() if isinstance(call.request, wire.EndTxnRequest) else None)
+    assert attempts.resolve(unfinished.value, 1) is False
+    assert attempts.is_unsettled is is_closed
+    failure.end()
+    if not is_closed:
+        assert lost_offsets.committed() is None
+
+
+def test_a_producer_refuses_what_one_has_left_that_it_has_fenced(lost_offsets: LostOffsets) -> None:
+    """It has its epoch before the other one hears of that, and may not need another."""
+    failure = lost_offsets.cluster.fail("InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS", 1000)
+    lost_offsets.producer.commit_transaction(timeout=0.5)
+    failure.end()
+    with lost_offsets.client.producer(transactional_id=NAME) as following:
+        following.init_transactions()
+        with pytest.raises(ProducerFencedError):
+            lost_offsets.producer.begin_transaction()
+        assert lost_offsets.come() == 0
+        following.begin_transaction()
+        assert lost_offsets.committed() == 1
+        assert lost_offsets.come() == InvalidProducerEpoch.ERROR_CODE
+
+
 def test_the_next_producer_refuses_what_a_fenced_one_has_left(lost_offsets: LostOffsets) -> None:
     """A fenced producer gets no epoch, whose markers would make the coordinator refuse its late offsets."""
     failure = lost_offsets.cluster.fail("InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS", 1000)
@@ -389,6 +466,38 @@ def test_a_producer_does_not_fence_itself_behind_an_end_without_an_answer(
         first.close()
     assert committed(client) == [b"one", b"two"]
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("seconds", [5.0, 0.3], ids=["interrupt", "timeout"])
+def test_another_attempt_to_get_an_epoch_does_not_overtake_the_first(cluster: FakeCluster, seconds: float) -> None:
+    """The broker could read the first one later, and would then fence the producer that has the second one's epoch."""
+    asked: list[Any] = []
+    with KafkaClient(cluster.hosts, use_greenlets=True) as client:
+        first = client.producer(transactional_id=NAME)
+        first.begin_transaction()
+        first.produce("copies", b"one", partition=0)
+        first.flush()
+        second = client.producer(transactional_id=NAME)
+        with cluster.hold("InitProducerId"):
+            with cluster.hold("EndTxn"):
+                with pytest.raises(TransactionUnfinishedError):
+                    first.commit_transaction(timeout=SILENT_S + 0.2)
+                cluster.on_request(
+                    lambda call: (
+                        asked.append(call.session) if isinstance(call.request, wire.InitProducerIdRequest) else None
+                    )
+                )
+                with pytest.raises((gevent.Timeout, ResponseTimeoutError)), gevent.Timeout(0.8):
+                    second.init_transactions(timeout=seconds)
+            with pytest.raises(ProducerFencedError):  # its connection is well again
+                first.commit_transaction()
+            with pytest.raises(ResponseTimeoutError):
+                second.init_transactions(timeout=0.3)
+        second.init_transactions()
+        with second.transaction():
+            second.produce("copies", b"two", partition=0)
+        assert len(asked) == 3
+        assert len(set(map(id, asked))) == 1
 
 
 @Version
