@@ -142,6 +142,7 @@ class Committing:
         :param deadline: of the wait for commits before, of the handler's clock (s)
         :raises RebalanceInProgress: others may read some of it
         :raises TopicRecreatedError: one of the topics was deleted and recreated since
+        :raises UnknownTopicId: metadata lacks one of the topics
         """
         commits = self._commits("send_offsets()")
         commits.settle(deadline)  # else an older one of `commit_async()` could come after the transaction's
@@ -159,7 +160,7 @@ class Committing:
             if gone:
                 raise self._went(f"the group has not given this consumer {', '.join(map(str, gone))}")
         epochs = {key: group.epoch_before(key, one.offset) for key, one in offsets.items()}
-        return InTransaction(group, identity, offsets, epochs, group.topic_ids(offsets))
+        return InTransaction(group, identity, offsets, epochs, group.topic_ids(offsets, deadline))
 
     def _check_held(self) -> None:
         """Check that the consumer reads all partitions still of which the application has records without a commit.

@@ -475,13 +475,20 @@ class GroupOffsets:
         """Return the id of the topic that the offset of each partition is of; None if it is not known."""
         return {key: self.consumed_in(key) for key in keys}
 
-    def topic_ids(self, keys: Collection[TopicPartition]) -> dict[str, UUID]:
+    def topic_ids(self, keys: Collection[TopicPartition], deadline: float) -> dict[str, UUID]:
         """Return the ids of the topics that offsets are of, for a transaction; none if one of them is unknown.
 
         :raises TopicRecreatedError: the client knows already that a topic was deleted and recreated
+        :raises UnknownTopicId: metadata lacks a topic, also after all retries, by a deadline of the handler's clock (s)
         """
-        of = self.ids_of(keys)
-        for error in recreated_each(of, self._cluster, "TxnOffsetCommit").values():
+        of, api = self.ids_of(keys), "TxnOffsetCommit"
+
+        def attempt() -> None:
+            if gone := gone_each(of, self._cluster, api):
+                raise _worst(gone)
+
+        self._retrying(attempt, deadline)
+        for error in recreated_each(of, self._cluster, api).values():
             raise error
         return self._ids(keys, of)
 
@@ -520,7 +527,7 @@ class GroupOffsets:
         version = self._version(coordinator, wire.OffsetCommitRequest, by_id, COMMIT_CEILING, deadline)
         if version == 0:  # version 0 commits to ZooKeeper, later ones to Kafka
             raise error_for(UnsupportedVersion.ERROR_CODE, broker=coordinator.address, api="OffsetCommit")
-        gone = {} if version >= COMMIT_BY_ID else gone_each(of, self._cluster)
+        gone = {} if version >= COMMIT_BY_ID else gone_each({key: of.get(key) for key in offsets}, self._cluster)
         offsets = {key: offset for key, offset in offsets.items() if key not in gone}
         if not offsets:
             return gone

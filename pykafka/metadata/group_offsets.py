@@ -269,7 +269,9 @@ def recreated_each(
     return found
 
 
-def gone_each(ids: Mapping[TopicPartition, UUID | None], topics: TopicsByName) -> dict[TopicPartition, KafkaException]:
+def gone_each(
+    ids: Mapping[TopicPartition, UUID | None], topics: TopicsByName, api: str = "OffsetCommit"
+) -> dict[TopicPartition, KafkaException]:
     """Return the partitions whose topics metadata lacks: a commit by name may reach a new topic of that name by now."""
     gone = [key for key, id_ in ids.items() if id_ is not None and topics.topic_metadata(key.topic) is None]
-    return {key: error_for(UnknownTopicId.ERROR_CODE, api="OffsetCommit", **key._asdict()) for key in gone}
+    return {key: error_for(UnknownTopicId.ERROR_CODE, api=api, **key._asdict()) for key in gone}
