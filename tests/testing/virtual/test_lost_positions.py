@@ -310,6 +310,49 @@ def test_a_topic_made_anew_is_read_from_its_start_while_metadata_lacks_it(
 
 
 @pytest.mark.parametrize("release", ["2.8.2", "4.4"])
+@pytest.mark.parametrize("reset", ["earliest", "latest"])
+def test_a_topic_that_goes_while_its_consumer_is_paused_is_read_from_its_start(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str, reset: str
+) -> None:
+    """No fetch was under way, whose answer says that the topic is gone: resumed, it went on at the old offset by name."""
+    old, new = [b"old 0", b"old 1"], [b"new 0", b"new 1", b"new 2"]
+
+    def program() -> list[bytes | None]:
+        with (
+            FakeCluster(brokers=1, topics={ORDERS.topic: 1}, handler=virtual, as_version=release) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            KafkaClient(cluster.hosts, handler=virtual) as other,
+            client.consumer(auto_offset_reset=reset) as consumer,
+            other.producer() as producer,
+        ):
+            read: list[bytes | None] = []
+
+            def poll(last: bytes) -> None:
+                until = virtual.now() + 10 * SOON_S
+                while last not in read and virtual.now() < until:
+                    read.extend(record.value for record in consumer.poll(timeout=0.5))
+
+            consumer.assign([ORDERS])
+            consumer.seek(ORDERS, 0)
+            for value in old:
+                producer.produce(ORDERS.topic, value).get()
+            poll(old[-1])
+            consumer.pause(ORDERS)
+            virtual.sleep(SOON_S)
+            other.admin.delete_topics([ORDERS.topic])
+            client.cluster.update([ORDERS.topic])
+            virtual.sleep(SOON_S)
+            cluster.create_topic(ORDERS.topic, 1)
+            for value in new:
+                producer.produce(ORDERS.topic, value).get()
+            consumer.resume(ORDERS)
+            poll(new[-1])
+            return read
+
+    assert scheduler.run(program) == [*old, *new]
+
+
+@pytest.mark.parametrize("release", ["2.8.2", "4.4"])
 def test_an_offset_of_a_topic_that_is_gone_is_not_committed_to_the_next_one(
     scheduler: Scheduler, virtual: VirtualHandler, release: str
 ) -> None:
