@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
 
 import pytest
 
@@ -349,29 +348,3 @@ def test_errors_of_other_protocols_are_raised_as_they_are(group: Group) -> None:
     group.make_error = ValueError("heartbeat_interval_ms must be below session_timeout_ms")
     with pytest.raises(ValueError, match="heartbeat_interval_ms"):
         group.member.poll(None)
-
-
-CALLS: dict[str, Callable[[AutoMembership], object]] = {
-    "next_poll_s": lambda member: member.next_poll_s,
-    "needs_poll": lambda member: member.needs_poll,
-    "is_stable": lambda member: member.is_stable,
-    "owns_assignment": lambda member: member.owns_assignment,
-    "fences_commits": lambda member: member.fences_commits,
-    "in_callback": lambda member: member.in_callback,
-    "topics": lambda member: member.topics,
-    "enforce_rebalance": lambda member: member.enforce_rebalance("a change"),
-    "awaiting": lambda member: member.awaiting(),
-}
-
-
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_leaving_between_two_reads_of_the_membership_is_no_error(
-    monkeypatch: pytest.MonkeyPatch, call: Callable[[AutoMembership], object]
-) -> None:
-    """Another worker may close the consumer at any step of one that polls: that one got an AttributeError of None."""
-    left = [MagicMock()]
-    monkeypatch.setattr(AutoMembership, "chosen", property(lambda _: left.pop() if left else None), raising=False)
-    member = object.__new__(AutoMembership)
-    member._topics = None
-    call(member)
-    assert left == []
