@@ -250,7 +250,8 @@ class BalancedConsumer(GroupConsumer):
     @property
     def _zookeeper(self) -> Any:
         """The KazooClient in use; None while there is none."""
-        return self._joined[0].client if self._joined is not None else self._external_zookeeper
+        joined = self._joined  # once: `stop()`, on another worker, takes it away
+        return self._external_zookeeper if joined is None else joined[0].client
 
     def _session_and_nodes(self) -> tuple[ZooKeeperSession, ZooKeeperGroup]:
         joined = self._joined
@@ -465,7 +466,8 @@ class BalancedConsumer(GroupConsumer):
     def _still_owns(self) -> bool:
         # Other members may have consumed, and committed, further since the session has ended. Kafka, which keeps the offsets,
         # knows nothing of sessions in ZooKeeper, and would take the older positions.
-        return self._joined is None or self._joined[0].may_own()
+        joined = self._joined
+        return joined is None or joined[0].may_own()
 
     def _set_membership(self, consumer: SimpleConsumer) -> None:
         super()._set_membership(consumer)

@@ -224,6 +224,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
                     self._forget_positions()
                     self._leave()
                 except BaseException:  # an interrupt may have come before the worker that leaves had started
+                    self._worker_exceptions.extend(failed)  # the next `stop()` raises them
                     self._leave(wait=False)
                     raise
         if failed:

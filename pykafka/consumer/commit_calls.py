@@ -142,6 +142,7 @@ class Committing:
         :param deadline: of the wait for commits before, of the handler's clock (s)
         :raises RebalanceInProgress: others may read some of it
         :raises TopicRecreatedError: one of the topics was deleted and recreated since
+        :raises UnknownTopicId: metadata lacks one of the topics
         """
         commits = self._commits("send_offsets()")
         commits.settle(deadline)  # else an older one of `commit_async()` could come after the transaction's

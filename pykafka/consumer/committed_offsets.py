@@ -478,13 +478,18 @@ class GroupOffsets:
     def topic_ids(self, keys: Collection[TopicPartition], deadline: float) -> dict[str, UUID]:
         """Return the ids of the topics that offsets are of, for a transaction; none if one of them is unknown.
 
-        :param deadline: of a question for topics that metadata lacks, of the handler's clock (s)
+        :param deadline: of all attempts to find topics that metadata lacks, of the handler's clock (s)
         :raises TopicRecreatedError: the client knows already that a topic was deleted and recreated
+        :raises UnknownTopicId: metadata lacks a topic, also after all retries
         """
-        of = self.ids_of(keys)
-        for gone in {error.topic: error for error in gone_each(of, self._cluster).values()}.values():
-            self._ask_for_ids(gone, deadline)
-        for error in recreated_each(of, self._cluster, "TxnOffsetCommit").values():
+        of, api = self.ids_of(keys), "TxnOffsetCommit"
+
+        def attempt() -> None:
+            if gone := gone_each(of, self._cluster, api):
+                raise _worst(gone)
+
+        self._retrying(attempt, deadline)
+        for error in recreated_each(of, self._cluster, api).values():
             raise error
         return self._ids(keys, of)
 
@@ -523,7 +528,7 @@ class GroupOffsets:
         version = self._version(coordinator, wire.OffsetCommitRequest, by_id, COMMIT_CEILING, deadline)
         if version == 0:  # version 0 commits to ZooKeeper, later ones to Kafka
             raise error_for(UnsupportedVersion.ERROR_CODE, broker=coordinator.address, api="OffsetCommit")
-        gone = {} if version >= COMMIT_BY_ID else gone_each(of, self._cluster)
+        gone = {} if version >= COMMIT_BY_ID else gone_each({key: of.get(key) for key in offsets}, self._cluster)
         offsets = {key: offset for key, offset in offsets.items() if key not in gone}
         if not offsets:
             return {**gone}

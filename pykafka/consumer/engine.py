@@ -317,7 +317,7 @@ class ConsumerEngine(Assignment):
         if is_new:
             self._generation = generation
             for owned in self.partitions.values():
-                if owned.topic_id is not None and owned.fetcher is not None and self.recovery.is_recreated(owned):
+                if owned.topic_id is not None and owned.fetcher is not None and self.recovery.is_astray(owned):
                     self.recovery.reattach(owned)
         if self.preferred_replicas.choices:
             for key in self.preferred_replicas.expired(now):

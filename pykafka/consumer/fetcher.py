@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.consumer.fetch_plan import Asked, Member, Plan
-from pykafka.consumer.fetch_request import IDS_CEILING, SESSION_ERRORS, FetchRequests
+from pykafka.consumer.fetch_request import IDS_CEILING, IDS_FROM, SESSION_ERRORS, FetchRequests
 from pykafka.consumer.fetch_response import AnswerReader
 from pykafka.consumer.fetched_batches import CompletedFetches, Kept
 from pykafka.exceptions import KafkaException, ProtocolClientError, SocketDisconnectedError, error_for
@@ -225,6 +225,11 @@ class Fetcher:
     def broker(self) -> Node:
         """The broker that it fetches from."""
         return self._broker
+
+    @property
+    def names_topics(self) -> bool:
+        """Whether its last request has names of topics, as those to brokers before 3.1, and not their ids."""
+        return self._requests.version < IDS_FROM
 
     @property
     def channel_name(self) -> str:

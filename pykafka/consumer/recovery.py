@@ -114,6 +114,14 @@ class Recovery(BackgroundWorker):
         known = None if consumer is None else consumer.cluster.topic_id(owned.key.topic)
         return None not in (known, owned.topic_id) and known != owned.topic_id
 
+    def is_astray(self, owned: OwnedPartition) -> bool:
+        """Return whether a partition that is fetched may be of another topic of that name than its position is."""
+        if self.is_recreated(owned):
+            return True
+        fetcher, consumer = owned.fetcher, self._consumer()
+        by_name = fetcher is not None and fetcher.names_topics
+        return by_name and consumer is not None and is_missing(consumer, owned)
+
     def attach(self, owned: OwnedPartition) -> None:
         """Attach a partition to the fetcher of its broker: its leader, or a closer replica; if there is none, take it over.
 

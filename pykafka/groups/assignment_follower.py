@@ -183,8 +183,9 @@ class AssignmentFollower:
     def _begin_leaving(self, midway: bool, keeping: Collection[TopicPartition], leave_group: bool | None) -> None:
         membership, self.membership = self.membership, None
         if membership is None:
-            if self._leaving is not None and not self._leaving.in_callback:
-                self._leave(self._leaving, keeping)
+            leaving = self._leaving  # once: the call that it belongs to may end
+            if leaving is not None and not leaving.in_callback:
+                self._leave(leaving, keeping)
             return
         self._leaving = membership
         self.refused = None

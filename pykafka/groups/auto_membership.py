@@ -74,7 +74,7 @@ class AutoMembership:
         )
         # Of questions in a row, over all calls.
         self._failures = 0
-        #: The membership, once it is chosen.
+        #: The membership, once it is chosen; `leave`, on another worker, may take it away between two reads.
         self.chosen: GroupMembership | None = None
         #: Its protocol.
         self.protocol = ""
@@ -93,34 +93,40 @@ class AutoMembership:
     @property
     def next_poll_s(self) -> float:
         """How long a worker may wait before it reads `needs_poll` again (s)."""
-        return TOPICS_POLL_INTERVAL_S if self.chosen is None else self.chosen.next_poll_s
+        chosen = self.chosen
+        return TOPICS_POLL_INTERVAL_S if chosen is None else chosen.next_poll_s
 
     @property
     def is_stable(self) -> bool:
         """Whether the member has its assignment."""
-        return self.chosen is not None and self.chosen.is_stable
+        chosen = self.chosen
+        return chosen is not None and chosen.is_stable
 
     @property
     def owns_assignment(self) -> bool:
         """Whether the hooks' assignment is still this member's, as far as it knows."""
-        return self.chosen is not None and self.chosen.owns_assignment
+        chosen = self.chosen
+        return chosen is not None and chosen.owns_assignment
 
     @property
     def fences_commits(self) -> bool:
         """Whether brokers keep the group, as far as that is known."""
-        return self.chosen is None or self.chosen.fences_commits
+        chosen = self.chosen
+        return chosen is None or chosen.fences_commits
 
     @property
     def in_callback(self) -> bool:
         """Whether the caller is one of the hooks."""
-        return self.chosen is not None and self.chosen.in_callback
+        chosen = self.chosen
+        return chosen is not None and chosen.in_callback
 
     @property
     def topics(self) -> Collection[str]:
         """The topics that the member reads now."""
-        if self.chosen is not None:
-            return self.chosen.topics
-        return frozenset() if self._topics is None else Subscription(self._topics).topics
+        chosen, topics = self.chosen, self._topics
+        if chosen is not None:
+            return chosen.topics
+        return frozenset() if topics is None else Subscription(topics).topics
 
     def subscribe(self, topics: Topics) -> None:
         """Read these topics, and no others, from the next `poll` on. Errors: see `Subscription`."""
@@ -153,8 +159,9 @@ class AutoMembership:
 
     def enforce_rebalance(self, reason: str) -> None:
         """Make the group rebalance, if its protocol lets members do that; a member that has not joined rebalances anyway."""
-        if self.chosen is not None:
-            self.chosen.enforce_rebalance(reason)
+        chosen = self.chosen
+        if chosen is not None:
+            chosen.enforce_rebalance(reason)
 
     def leave(self, *, leave_group: bool | None = None) -> None:
         """Revoke the whole assignment, and leave the group; for `leave_group` see `GroupMembership.leave`."""
@@ -172,13 +179,15 @@ class AutoMembership:
 
     def awaiting(self) -> AbstractContextManager[None]:
         """Count the application as alive in this context, as it waits for records."""
-        return nullcontext() if self.chosen is None else self.chosen.awaiting()
+        chosen = self.chosen
+        return nullcontext() if chosen is None else chosen.awaiting()
 
     # -- choosing ------------------------------------------------------------------------------------------------------
 
     @property
     def _must_be_consumer(self) -> bool:
-        by_pattern = self._topics is not None and Subscription(self._topics).broker_pattern is not None
+        topics = self._topics
+        by_pattern = topics is not None and Subscription(topics).broker_pattern is not None
         return choose(self._configs["assignor"], by_pattern, Facts(False))[0] == CONSUMER
 
     def _choose(self, deadline: float | None) -> GroupMembership | None:

@@ -89,7 +89,8 @@ class PolledMembership(ABC):
     @property
     def topics(self) -> frozenset[str]:
         """The topics that this member reads now: those named, and those that its patterns have matched."""
-        return frozenset() if self._subscription is None else self._subscription.topics
+        subscription = self._subscription  # once: `leave`, on another worker, takes it away
+        return frozenset() if subscription is None else subscription.topics
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:

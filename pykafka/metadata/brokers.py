@@ -440,7 +440,7 @@ def call_metadata(
             broker.metadata_hang_ups = 0
             raise
         hung_up = error
-    asked = broker.api_version(wire.MetadataRequest, ceiling, max(1, round((deadline - handler.now()) * 1000)))
+    asked = broker.api_version(wire.MetadataRequest, ceiling, left_ms(deadline, handler.now(), 1))
     for lower in LOWER_VERSIONS:
         timeout_ms = left_ms(deadline, handler.now(), 0)
         if lower >= asked or not timeout_ms:

@@ -269,8 +269,10 @@ def recreated_each(
     return found
 
 
-def gone_each(ids: Mapping[TopicPartition, UUID | None], topics: TopicsByName) -> dict[TopicPartition, UnknownTopicId]:
+def gone_each(
+    ids: Mapping[TopicPartition, UUID | None], topics: TopicsByName, api: str = "OffsetCommit"
+) -> dict[TopicPartition, UnknownTopicId]:
     """Return the partitions whose topics metadata lacks: a commit by name may reach a new topic of that name by now."""
     text = "metadata has no such topic at present"
     gone = [key for key, id_ in ids.items() if id_ is not None and topics.topic_metadata(key.topic) is None]
-    return {key: UnknownTopicId(text, api="OffsetCommit", topic=key.topic, partition=key.partition) for key in gone}
+    return {key: UnknownTopicId(text, api=api, topic=key.topic, partition=key.partition) for key in gone}

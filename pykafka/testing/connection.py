@@ -43,6 +43,8 @@ _READ_AHEAD = 64 * 1024
 #: The largest request (bytes): the default of brokers' socket.request.max.bytes.
 _REQUEST_MAX = 100 * 1024 * 1024
 _API_VERSIONS = wire.ApiVersionsRequest.api_key
+#: Brokers of these releases leave a request of an API that they do not know without an answer; others close the connection.
+_IGNORES_FROM, _CLOSES_FROM = (0, 9), (0, 10)
 
 
 class Connection:
@@ -258,6 +260,9 @@ class Connection:
     def _refuse(self, key: int, version: int, frame: memoryview) -> None:
         # KIP-511: of ApiVersions alone, a version that is not known is answered, in version 0.
         versions = self.state.versions.get(key)
+        if versions is None and _IGNORES_FROM <= self.state.release.numbers < _CLOSES_FROM:
+            log.info("fake broker %s does not answer a request of the unknown API %s", self.node.node_id, key)
+            return
         if key != _API_VERSIONS or versions is None:
             log.info("fake broker %s closes a connection: API %s version %s", self.node.node_id, key, version)
             raise HungUpError

@@ -20,6 +20,7 @@ from pykafka.exceptions import (
     TransactionError,
     TransactionFatalError,
     TransactionUnfinishedError,
+    UnknownTopicId,
     UnknownTopicOrPartition,
 )
 from pykafka.handlers.interrupts import SingleCaller
@@ -493,7 +494,7 @@ class Transactions:
                 raise self.status.refusal("send_offsets()")
             try:
                 to_send = consumer._in_transaction(offsets, deadline)
-            except (RebalanceInProgress, TopicRecreatedError) as error:
+            except (RebalanceInProgress, TopicRecreatedError, UnknownTopicId) as error:
                 raise self._abortable_by(error) from error
             if to_send.offsets:
                 self._run_step(lambda: self._send_offsets(consumer, to_send, deadline))

@@ -18,7 +18,7 @@ from pykafka import EmbeddedCluster, KafkaClient, KafkaException
 from pykafka.handlers import GEventHandler, ThreadingHandler
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster, FakeClusterError
-from pykafka.testing.releases import release
+from pykafka.testing.releases import RELEASES, Release, release
 from tests.support.waiting import until
 from tests.testing.connection import LIMIT, connected, handler, produce
 
@@ -32,6 +32,16 @@ def cluster() -> Iterator[FakeCluster]:
     with FakeCluster(brokers=3) as made:
         made.create_topic("t", 1, 3)
         yield made
+
+
+@pytest.mark.parametrize("played", RELEASES, ids=lambda played: played.name)
+def test_a_client_finds_out_what_a_release_speaks(played: Release) -> None:
+    """Brokers of 0.9 leave ApiVersions without an answer; a fake one closed the connection, and was taken for 0.8.2."""
+    with FakeCluster(brokers=1, as_version=played.name) as cluster, KafkaClient(cluster.hosts) as client:
+        found = client.cluster.brokers[1].api_ranges()
+    assert found.keys() <= played.versions.keys()
+    assert {key: range(low, high + 1) for key, (low, high) in found.items()}.items() <= played.versions.items()
+    assert (wire.JoinGroupRequest.api_key in found) == (played.numbers >= (0, 9))
 
 
 def values(cluster: FakeCluster, topic: str = "t") -> list[bytes | None]:

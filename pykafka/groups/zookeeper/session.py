@@ -339,12 +339,14 @@ class ZooKeeperSession:
     @property
     def lost(self) -> str:
         """Why the session's nodes are gone; empty while they are there, or before the first connection."""
-        return "" if self.state is None else self.state.lost
+        state = self.state  # once: `end`, on another worker, takes it away
+        return "" if state is None else state.lost
 
     @property
     def connected(self) -> bool:
         """Whether there is a connection now, and ZooKeeper answers."""
-        return self.state is not None and not self.state.is_silent
+        state = self.state
+        return state is not None and not state.is_silent
 
     @property
     def stale(self) -> str:
@@ -356,7 +358,8 @@ class ZooKeeperSession:
 
     def may_own(self) -> bool:
         """Return whether this member still owns its partitions, as far as it knows."""
-        return self.state is not None and self.state.may_own()
+        state = self.state
+        return state is not None and state.may_own()
 
     def connect(self, deadline: float | None) -> bool:
         """Connect, or continue to; return whether there is a connection; without a deadline, False means an interrupt.

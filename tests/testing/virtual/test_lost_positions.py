@@ -12,11 +12,13 @@ from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import OwnedPartition
 from pykafka.exceptions import (
+    GroupLoadInProgress,
     OffsetOutOfRangeError,
     OffsetResetNeededError,
     OffsetsNotCommitted,
     TopicRecreatedError,
     TransactionAbortableError,
+    UnknownTopicId,
     UnknownTopicOrPartition,
 )
 from pykafka.protocol import wire
@@ -308,6 +310,49 @@ def test_a_topic_made_anew_is_read_from_its_start_while_metadata_lacks_it(
 
 
 @pytest.mark.parametrize("release", ["2.8.2", "4.4"])
+@pytest.mark.parametrize("reset", ["earliest", "latest"])
+def test_a_topic_that_goes_while_its_consumer_is_paused_is_read_from_its_start(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str, reset: str
+) -> None:
+    """No fetch was under way, whose answer says that the topic is gone: resumed, it went on at the old offset by name."""
+    old, new = [b"old 0", b"old 1"], [b"new 0", b"new 1", b"new 2"]
+
+    def program() -> list[bytes | None]:
+        with (
+            FakeCluster(brokers=1, topics={ORDERS.topic: 1}, handler=virtual, as_version=release) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            KafkaClient(cluster.hosts, handler=virtual) as other,
+            client.consumer(auto_offset_reset=reset) as consumer,
+            other.producer() as producer,
+        ):
+            read: list[bytes | None] = []
+
+            def poll(last: bytes) -> None:
+                until = virtual.now() + 10 * SOON_S
+                while last not in read and virtual.now() < until:
+                    read.extend(record.value for record in consumer.poll(timeout=0.5))
+
+            consumer.assign([ORDERS])
+            consumer.seek(ORDERS, 0)
+            for value in old:
+                producer.produce(ORDERS.topic, value).get()
+            poll(old[-1])
+            consumer.pause(ORDERS)
+            virtual.sleep(SOON_S)
+            other.admin.delete_topics([ORDERS.topic])
+            client.cluster.update([ORDERS.topic])
+            virtual.sleep(SOON_S)
+            cluster.create_topic(ORDERS.topic, 1)
+            for value in new:
+                producer.produce(ORDERS.topic, value).get()
+            consumer.resume(ORDERS)
+            poll(new[-1])
+            return read
+
+    assert scheduler.run(program) == [*old, *new]
+
+
+@pytest.mark.parametrize("release", ["2.8.2", "4.4"])
 def test_an_offset_of_a_topic_that_is_gone_is_not_committed_to_the_next_one(
     scheduler: Scheduler, virtual: VirtualHandler, release: str
 ) -> None:
@@ -343,33 +388,98 @@ def test_an_offset_of_a_topic_that_is_gone_is_not_committed_to_the_next_one(
     assert found == {stays: 1}
 
 
-@pytest.mark.parametrize("release", ["2.8.2", "4.4"])
-def test_a_transaction_commits_no_offset_of_a_topic_that_is_gone(
-    scheduler: Scheduler, virtual: VirtualHandler, release: str
+def test_an_offset_that_is_committed_is_committed_though_its_topic_goes_before_the_next_attempt(
+    scheduler: Scheduler, virtual: VirtualHandler
 ) -> None:
-    """Brokers before 4.4 take its offsets by name. Metadata lacked the topic, which was made anew meanwhile."""
+    """The second attempt, for the other topic, failed by the first one's, which it did not name."""
+    stays = TopicPartition("stays", 0)
 
-    def program() -> tuple[str, dict[TopicPartition, int | None]]:
+    def program() -> list[dict[TopicPartition, int]]:
         with (
-            FakeCluster(1, {ORDERS.topic: 1}, handler=virtual, as_version=release) as cluster,
+            FakeCluster(1, {ORDERS.topic: 1, stays.topic: 1}, handler=virtual, as_version="2.8.2") as cluster,
             KafkaClient(cluster.hosts, handler=virtual) as client,
             KafkaClient(cluster.hosts, handler=virtual) as other,
-            client.consumer(ORDERS.topic, group="readers", auto_commit=False, auto_offset_reset="earliest") as consumer,
-            client.producer(transactional_id="t") as transactional,
-            other.producer() as producer,
+            client.consumer(group="readers", auto_commit=False, auto_offset_reset="earliest") as consumer,
         ):
-            producer.produce(ORDERS.topic, b"old").get()
-            while not consumer.poll(timeout=SOON_S):
-                pass
-            transactional.begin_transaction()
-            other.admin.delete_topics([ORDERS.topic])
-            client.cluster.update([ORDERS.topic])
-            cluster.create_topic(ORDERS.topic, 1)
-            producer.produce(ORDERS.topic, b"new").get()
-            with pytest.raises(TransactionAbortableError) as caught:
-                transactional.send_offsets(consumer)
-            transactional.abort_transaction()
-            found = other.admin.list_group_offsets("readers")["readers"]
-            return type(caught.value.__cause__).__name__, {key: found[key].offset for key in found}
+            consumer._engine.commits_of("commit()").group._max_retries = 1
+            with other.producer() as producer:
+                for topic in (ORDERS.topic, stays.topic):
+                    producer.produce(topic, b"old").get()
+            consumer.assign([ORDERS, stays])
+            read = 0
+            while read < 2:
+                read += len(consumer.poll(timeout=SOON_S))
+            commits: list[dict[TopicPartition, int]] = []
 
-    assert scheduler.run(program) == ("TopicRecreatedError", {})
+            def refuse_one(call: Call, response: Any) -> Any:
+                if isinstance(response, wire.OffsetCommitResponse):
+                    commits.append({})
+                    for topic in response.topics:
+                        if len(commits) == 1 and topic.name == stays.topic:
+                            topic.partitions[0].error_code = GroupLoadInProgress.ERROR_CODE
+                        commits[-1][TopicPartition(topic.name, 0)] = topic.partitions[0].error_code
+                    virtual.spawn(lose)
+                return response
+
+            def lose() -> None:
+                other.admin.delete_topics([ORDERS.topic])
+                client.cluster.update([ORDERS.topic])
+
+            cluster.on_answer(refuse_one)
+            consumer.commit()
+            return commits
+
+    assert scheduler.run(program) == [{ORDERS: 0, stays: GroupLoadInProgress.ERROR_CODE}, {stays: 0}]
+
+
+@pytest.mark.parametrize("release", ["2.8.2", "4.3.1", "4.4"])
+@pytest.mark.parametrize("returns", [True, False], ids=["made anew", "gone"])
+def test_a_transaction_commits_no_offset_of_a_topic_that_is_gone(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str, returns: bool
+) -> None:
+    """Brokers before 4.4 take it by name: the group passed over the first records of the topic made anew."""
+    lacks = [True]
+
+    def lack(call: Call, response: Any) -> Any:
+        """Answer the reader as a broker that was cut off while there was no such topic."""
+        if call.client_id == "reader" and isinstance(response, wire.MetadataResponse) and lacks:
+            for topic in response.topics:
+                if topic.name == ORDERS.topic:
+                    topic.error_code, topic.partitions = UnknownTopicOrPartition.ERROR_CODE, []
+        return response
+
+    def program() -> tuple[BaseException | None, float, dict[TopicPartition, int | None]]:
+        with (
+            FakeCluster(1, {ORDERS.topic: 1, "results": 1}, handler=virtual, as_version=release) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, client_id="reader") as client,
+            KafkaClient(cluster.hosts, handler=virtual) as other,
+            client.consumer(group="readers", auto_commit=False, auto_offset_reset="earliest") as consumer,
+            client.producer(transactional_id="results") as producer,
+        ):
+            with other.producer() as first:
+                first.produce(ORDERS.topic, b"old").get()
+            consumer.assign([ORDERS])
+            assert consumer.poll(timeout=SOON_S)
+            producer.init_transactions()
+            other.admin.delete_topics([ORDERS.topic])
+            cluster.on_answer(lack)
+            client.cluster.update([ORDERS.topic])
+            if returns:
+                cluster.create_topic(ORDERS.topic, 1)
+
+            def return_soon() -> None:
+                virtual.sleep(OUTAGE_S / 5)
+                lacks.clear()
+
+            virtual.spawn(return_soon)
+            began = virtual.now()
+            with pytest.raises(TransactionAbortableError) as caught, producer.transaction():
+                producer.produce("results", b"of old")
+                producer.send_offsets(consumer)
+            found = other.admin.list_group_offsets("readers")["readers"]
+            return caught.value.__cause__, virtual.now() - began, {key: found[key].offset for key in found}
+
+    error, took, found = scheduler.run(program)
+    assert isinstance(error, TopicRecreatedError if returns else UnknownTopicId)
+    assert found == {}
+    assert took < 2 * OUTAGE_S

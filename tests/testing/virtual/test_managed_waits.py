@@ -81,3 +81,30 @@ def test_a_call_ends_in_its_time_while_the_worker_waits(
 
     scheduler.run(program)
     assert max(took) <= LATE_S
+
+
+def test_a_stop_that_is_cut_off_leaves_a_failed_commit_to_the_next_one(
+    scheduler: Scheduler, virtual: VirtualHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It forgot the commit that no call had raised, and so did all calls after it."""
+
+    def cut_off(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def program() -> None:
+        with (
+            FakeCluster(1, {TOPIC: 2}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            cluster.set_group_settings(initial_rebalance_delay_ms=0)
+            consumer = _member(client)
+            consumer._worker_exceptions.append(OffsetsNotCommitted("the commit before a rebalance failed", {}))
+            with monkeypatch.context() as patch:
+                patch.setattr(consumer._member, "close", cut_off)
+                with pytest.raises(KeyboardInterrupt):
+                    consumer.stop()
+            with pytest.raises(OffsetsNotCommitted, match="before a rebalance"):
+                consumer.stop()
+            consumer.stop()
+
+    scheduler.run(program)
