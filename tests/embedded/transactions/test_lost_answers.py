@@ -272,7 +272,7 @@ def test_close_refuses_late_offsets_by_a_new_epoch(lost_offsets: LostOffsets, ap
 
 @pytest.mark.parametrize("how", ["lost a batch", "unknown"])
 def test_late_offsets_are_known_before_an_epoch_comes(lost_offsets: LostOffsets, how: str) -> None:
-    """What was open has ended, and no epoch comes: `exactly_once` does not read on, and `close` asks for one."""
+    """A transaction has ended, and no epoch comes: `exactly_once` does not read on, and `close` asks for one."""
     producer, cluster = lost_offsets.producer, lost_offsets.cluster
     if how == "unknown":
         cluster.cut("EndTxn")
