@@ -310,7 +310,7 @@ class ConsumerEngine(Assignment):
     def tick(self) -> None:
         """Do the timed work that is due. Fetchers call this.
 
-        That is: ask leaders again for closer replicas, notice topics that were created again, and look for new partitions.
+        That is: ask leaders again for closer replicas, notice topics that were created again, and ask for metadata that is old.
         """
         now, generation = self.handler.now(), self.cluster.generation
         is_new = self._generation != generation
@@ -323,7 +323,7 @@ class ConsumerEngine(Assignment):
             for key in self.preferred_replicas.expired(now):
                 if key in self.partitions:
                     self.recovery.reattach(self.partitions[key])
-        if self.whole_topics and (is_new or now >= self.discovery.due):
+        if now >= self.discovery.due or (is_new and self.whole_topics):
             self.discovery.tick()
 
     # -- errors and waits ----------------------------------------------------------------------------------------------

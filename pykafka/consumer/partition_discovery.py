@@ -1,5 +1,7 @@
 """`PartitionDiscovery`: finds partitions that were added to a topic, so that a consumer of the whole topic reads them too.
 
+It also keeps the metadata of a consumer of single partitions young: brokers before 3.1 do not report a recreated topic.
+
 Fetch workers call `tick`, and must not wait. A worker of the consumer, which runs only when it is needed, asks for metadata
 and offsets.
 """
@@ -84,13 +86,14 @@ class PartitionDiscovery:
 
     def _look(self, consumer: FetchingConsumer) -> None:
         self.due = self._handler.now() + self._max_age_s
+        topics = list(consumer.whole_topics) or sorted({key.topic for key in consumer.partitions})
         try:
-            if consumer.whole_topics:  # a pattern may match none as yet
-                consumer.cluster.refresh_older(self._max_age_s, list(consumer.whole_topics))
+            if topics:  # a pattern may match none as yet
+                consumer.cluster.refresh_older(self._max_age_s, topics)
             consumer.read_added()
         except KafkaException as error:
             self.due = self._handler.now() + min(self._max_age_s, RETRY_S)
-            names, text = ", ".join(consumer.whole_topics), "topic %s: new partitions cannot be read yet: %s"
+            names, text = ", ".join(topics), "topic %s: no new metadata, so new partitions cannot be read yet: %s"
             consumer.cluster.limiter.warn(log, names, text, names, error)
 
 

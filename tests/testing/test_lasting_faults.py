@@ -51,8 +51,19 @@ def test_a_topic_that_is_made_anew_is_another_one(world: World) -> None:
     assert world.remade.present() == set()
     produce(world, 3)
     assert world.remade.present() == {3}
-    assert world.remade.present([0]) == {3}
-    assert world.remade.present([1]) == set()  # of what a reader of another partition has to see
+    assert world.remade.readable([0]) == {3}
+    assert world.remade.readable([1]) == set()  # of what a reader of another partition has to see
+
+
+def test_a_log_without_a_leader_cannot_be_read(world: World) -> None:
+    """A reader had to see all that it had, though the only replica was on a broker that did not come back."""
+    world.remade = Remade(world.cluster, "a")
+    produce(world, 1)
+    world.cluster.stop(1)
+    assert world.remade.present() == {1}
+    assert world.remade.readable([0]) == set()
+    world.cluster.start(1)
+    assert world.remade.readable([0]) == {1}
 
 
 def test_what_no_log_has_had_is_found(world: World) -> None:

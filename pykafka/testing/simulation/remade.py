@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from pykafka.protocol import wire
+from pykafka.testing.replicas import NO_LEADER
 
 if TYPE_CHECKING:
     from pykafka.testing.call import Call
@@ -36,16 +37,26 @@ class Remade:
         """Keep what the log has; call this before the topic is deleted."""
         self._former |= self.present()
 
-    def present(self, partitions: Collection[int] | None = None) -> set[int]:
-        """Return the values that the topic has now: none while there is no such topic.
-
-        :param partitions: that count; by default all
-        """
+    def present(self) -> set[int]:
+        """Return the values that the topic has now: none while there is no such topic."""
         with self._cluster._locked() as state:
             topic = state.topics.get(self._topic)
             numbers = range(0 if topic is None else len(topic.partitions))
-        chosen = numbers if partitions is None else [number for number in numbers if number in partitions]
-        return {int(record.value) for number in chosen for record in self._cluster.records(self._topic, number)}
+        return self._values(numbers)
+
+    def readable(self, partitions: Collection[int]) -> set[int]:
+        """Return the values that a reader of some partitions can read now.
+
+        A look-up may have made the topic, with one replica: it has no leader while that broker is stopped.
+        """
+        with self._cluster._locked() as state:
+            topic = state.topics.get(self._topic)
+            found = () if topic is None else topic.partitions
+            numbers = [one.index for one in found if one.index in partitions and one.leader != NO_LEADER]
+        return self._values(numbers)
+
+    def _values(self, partitions: Iterable[int]) -> set[int]:
+        return {int(record.value) for number in partitions for record in self._cluster.records(self._topic, number)}
 
     def check(self, acknowledged: Iterable[int]) -> NeverStoredError | None:
         """Return an error if messages were acknowledged and are in no log, nor ever were."""

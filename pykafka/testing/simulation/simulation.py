@@ -446,7 +446,7 @@ class Phases:
         remade = self._world.remade
         if remade is None or reader.name != "c5":
             return self._kept
-        return remade.present(reader.numbers)  # the topic may have more of them by now
+        return remade.readable(reader.numbers)  # the topic may have more of them by now
 
     def _is_drained(self, reader: Any) -> bool:
         world = self._world

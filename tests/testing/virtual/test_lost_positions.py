@@ -309,6 +309,41 @@ def test_a_topic_made_anew_is_read_from_its_start_while_metadata_lacks_it(
     assert scheduler.run(program) == [b"old 0", b"old 1", *news]
 
 
+def test_partitions_that_are_assigned_by_hand_are_asked_about_at_the_age_of_metadata(
+    scheduler: Scheduler, virtual: VirtualHandler
+) -> None:
+    """No fetch said that the topic was another one, and the consumer asked for metadata only after an error."""
+
+    def program() -> list[bytes | None]:
+        with (
+            FakeCluster(brokers=1, topics={ORDERS.topic: 1}, handler=virtual, as_version="2.8") as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            KafkaClient(cluster.hosts, handler=virtual) as other,
+            client.consumer(auto_offset_reset="earliest", metadata_max_age_ms=2_000) as consumer,
+        ):
+            read: list[bytes | None] = []
+            consumer.assign([ORDERS])
+            with other.producer() as producer:
+                producer.produce(ORDERS.topic, b"old").get()
+                read.extend(record.value for record in consumer.poll(timeout=SOON_S))
+                consumer.pause(ORDERS)
+                virtual.sleep(SOON_S)  # the last fetch is answered
+                other.admin.delete_topics([ORDERS.topic])
+                cluster.create_topic(ORDERS.topic, 1)
+            with other.producer() as producer:
+                for value in (b"new 0", b"new 1"):
+                    producer.produce(ORDERS.topic, value).get()
+            consumer.resume(ORDERS)
+            until = virtual.now() + SOON_S
+            while virtual.now() < until:
+                read.extend(record.value for record in consumer.poll(timeout=0.5))
+            return read
+
+    read = scheduler.run(program)
+    assert read[0] == b"old"
+    assert read[-2:] == [b"new 0", b"new 1"]
+
+
 @pytest.mark.parametrize("release", ["2.8.2", "4.4"])
 @pytest.mark.parametrize("reset", ["earliest", "latest"])
 def test_a_topic_that_goes_while_its_consumer_is_paused_is_read_from_its_start(
