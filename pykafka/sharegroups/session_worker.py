@@ -7,6 +7,7 @@ if a call waits for the outcome, or within a second. It has its own connection, 
 from __future__ import annotations
 
 import logging
+import math
 import uuid
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
@@ -120,6 +121,7 @@ class SessionWorker:
         self._stopping = False
         # How many requests in a row had no answer.
         self._failures = 0
+        self._lost_at = -math.inf  # when the broker did not know the last session (s)
         self._worker: Worker | None = self._handler.spawn(self._run, name=f"pykafka.ShareSession.{broker.id}")
 
     # -- the application's side ------------------------------------------------------------------------------------
@@ -395,6 +397,9 @@ class SessionWorker:
         if code in SESSION_ERRORS:
             log.info("share group %s: %s; another session begins", self._engine.options.group, error)
             self._end_former()  # now: if the application does not poll, no fetch follows
+            if self._handler.now() - self._lost_at < RETRY_PAUSE_S and not self._stopping:  # the one before, too
+                self._handler.sleep(RETRY_PAUSE_S)
+            self._lost_at = self._handler.now()
             return False
         self._engine.on_leader_lost(self, list(self.wanted), error)
         if error.retriable or code == UnknownError.ERROR_CODE:  # so brokers answer for topics that were just deleted

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.admin import ConfigResource
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 
@@ -104,5 +105,30 @@ def test_answers_that_take_seconds_come_all_the_same(
             assert any(consumer.poll(timeout=WITHIN_S / slices) for _ in range(slices))
             cluster.clear_faults()
             consumer.close()
+
+    run(program)
+
+
+@pytest.mark.parametrize(
+    "error", ["SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH", "SHARE_SESSION_LIMIT_REACHED"]
+)
+def test_a_share_session_that_is_refused_begins_anew_at_a_measured_pace(
+    run: Run, virtual: VirtualHandler, error: str
+) -> None:
+    """A leader that knew no new session either was asked two thousand times a second."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        client.admin.alter_configs({ConfigResource.group(GROUP): {"share.auto.offset.reset": "earliest"}})
+        with client.share_consumer(TOPIC, group=GROUP) as consumer:
+            cluster.track_requests()
+            cluster.fail("ShareFetch", error, times=1_000_000)
+            call = virtual.spawn(consumer.poll, timeout=OUTAGE_S + WITHIN_S)
+            virtual.sleep(OUTAGE_S)
+            counts = Counter(request.api for request in cluster.requests())
+            assert call.is_alive()
+            assert 2 < counts["ShareFetch"] <= REQUESTS_MAX, counts
+            assert counts["ShareAcknowledge"] <= REQUESTS_MAX, counts
+            cluster.clear_faults()
+            assert call.join(WITHIN_S)
 
     run(program)
