@@ -151,17 +151,15 @@ class Transactions:
 
     def _settle(self, deadline: float) -> bool:
         """Finish an abort, and take an epoch for which no request comes late; return False if a transaction is open."""
-        status = self.status
-        if status.state is State.ABORTING:
+        if self.status.state is State.ABORTING:
             self._abort(deadline)
-        if status.state in (State.UNINITIALIZED, State.INITIALIZING, State.UNKNOWN):
+        if self.status.state in (State.UNINITIALIZED, State.INITIALIZING, State.UNKNOWN):
             self._init(deadline)
-        elif status.state is State.READY:
-            take(self._engine.cluster, status)  # this producer may have fenced one since
-            if status.unanswered:
-                self._take_new_epoch(deadline)
-        else:
+        elif self.status.state is not State.READY:
             return False
+        take(self._engine.cluster, self.status)  # this producer may have fenced one since
+        if self.status.unanswered:
+            self._take_new_epoch(deadline)
         self._refuse_late(deadline)
         return True
 
@@ -175,9 +173,8 @@ class Transactions:
         with self._engine.lock:
             self.status.apply(event)
         with self._raising_fatal("the transactional id is not initialized"):
-            producer_id, epoch, implicit = self._coordinator.init(
-                self._timeout_ms, deadline, self.status.producer_id >= 0
-            )
+            again = self.status.producer_id >= 0
+            producer_id, epoch, implicit = self._coordinator.init(self._timeout_ms, deadline, again)
             with self._engine.lock:
                 self.status.identified(producer_id, epoch)
                 self.status.implicit = implicit
