@@ -268,10 +268,12 @@ class AbstractCoordinator(ABC):
             request, version = self._join_request(coordinator, deadline)
             joining = self.membership.state is State.JOINING
             sent = self.pending_join.of(wire.JoinGroupRequest) if joining else None
-            if sent is None or sent.protocols != request.protocols:
+            # an answer to a request without member id has one: the group waits for that member
+            is_named = sent is not None and (bool(sent.member_id) or self._static_member is not None)
+            if sent is None or (is_named and sent.protocols != request.protocols):
                 if self._static_member is not None and self.has_topics:
                     self._static_member.before_join(coordinator, request, deadline)
-                self._begin_join(request)
+                self._begin_join(request, deadline)
             response = self._send_join(coordinator, request, version, deadline)
         except KafkaException as error:
             self._failed(error)
@@ -321,10 +323,10 @@ class AbstractCoordinator(ABC):
         )
         return request, version
 
-    def _begin_join(self, request: wire.JoinGroupRequest) -> None:
+    def _begin_join(self, request: wire.JoinGroupRequest, deadline: float | None) -> None:
+        self.pending_join.drop(deadline)
         if self.membership.state in {State.JOINING, State.SYNCING}:  # if a former attempt has ended
             self.membership.apply(Event.FAILED)
-        self.pending_join.drop()
         self.request_rejoin()
         self.membership.apply(Event.JOIN)
         self.join_started = self._handler.now()
@@ -334,14 +336,16 @@ class AbstractCoordinator(ABC):
     def _send_join(
         self, coordinator: Node, request: wire.JoinGroupRequest, version: int, deadline: float | None
     ) -> wire.JoinGroupResponse:
-        """Return the response to a request to join; send it again with the member id if the coordinator insists on one."""
+        """Return the response to a request to join; send it again with the id that its, or a former one's, response has."""
         while True:
             if self.pending_join.sent is None:
                 timeout_ms = request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms
                 timeout_ms += self._cluster.socket_timeout_ms
                 self.pending_join.send(coordinator, request, version, timeout_ms, deadline)
+            sent = self.pending_join.of(wire.JoinGroupRequest)
             response: wire.JoinGroupResponse = self.pending_join.answer(deadline)
-            if response.error_code != MemberIdRequired.ERROR_CODE:
+            is_former = sent is not None and sent.protocols != request.protocols and not response.error_code
+            if response.error_code != MemberIdRequired.ERROR_CODE and not is_former:
                 return response
             # Noted at once: with it this member leaves, however the join ends.
             self._check_state(State.JOINING)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
+from pykafka.network.requests import DRAIN_S
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class _SentRequest(NamedTuple):
     coordinator: Node
     request: Any
     pending: InFlightRequest[Any]
+    sent_at: float
 
 
 class _Opening(NamedTuple):
@@ -96,7 +98,7 @@ class PendingJoin:
             self._opening = None
             self._connection.drop_connection()  # it may be on its way all the same
             raise
-        self.sent = _SentRequest(coordinator, request, pending)
+        self.sent = _SentRequest(coordinator, request, pending, self._connection.handler.now())
 
     def _ready(self, coordinator: Node, deadline: float | None) -> tuple[str, RequestHandler | None]:
         """Return the name of a channel, and its connection, which takes a request now.
@@ -192,10 +194,23 @@ class PendingJoin:
         """Wait for the answer no more; the connection stays open."""
         self.sent = None
 
-    def drop(self) -> None:
-        """Wait for the answer no more, and end the connection: the next request must not wait behind this one."""
-        sent, self.sent = self.sent, None
-        if sent is not None and not sent.pending.done:
+    def drop(self, deadline: float | None = None) -> None:
+        """Wait for the answer no more, and end the connection: the next request must not wait behind this one.
+
+        Nor may it overtake this one on its own connection. So this waits for the answer until the request is a second old.
+
+        :param deadline: of the call, of the handler's clock (s)
+        :raises DeadlinePassed: it comes first; the request is still the present one
+        """
+        sent = self.sent
+        if sent is None:
+            return
+        settled_at = sent.sent_at + DRAIN_S
+        interrupted = self._is_interrupted(sent, settled_at if deadline is None else min(settled_at, deadline))
+        if not sent.pending.done and (interrupted or self._connection.handler.now() < settled_at):
+            raise DeadlinePassed("the call ended while its former request was new", broker=sent.coordinator.address)
+        self.sent = None
+        if not sent.pending.done:
             self._connection.drop_connection()
 
     def member_id(self, timeout_ms: int) -> str:

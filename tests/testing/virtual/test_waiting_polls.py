@@ -12,8 +12,9 @@ from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.coordinator.consumer import ConsumerCoordinator
 from pykafka.exceptions import ConsumerStoppedException
+from pykafka.protocol import wire
 from pykafka.testing import FakeCluster
-from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
+from pykafka.testing.virtual import Network, NetworkFaults, Scheduler, VirtualHandler
 from pykafka.testing.virtual.zookeeper import ZooKeeper
 from tests.support.groups import Reader
 
@@ -437,6 +438,51 @@ def test_a_join_that_is_given_up_holds_no_call_up(
         step(joining)
         assert virtual.now() - began < 0.1
         joining.close()
+        resting.close()
+
+    run(program)
+
+
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("is_new", [True, False], ids=["without its id", "with its id"])
+def test_a_member_that_changes_its_topics_while_it_joins_asks_once(
+    run: Run, network: Network, virtual: VirtualHandler, is_new: bool, assignor: str
+) -> None:
+    """It gave its first request up before the answer had its id, so the group waited for a member that nobody was.
+
+    Or its second request, on another connection, came before its first one, which then took the member's place.
+    """
+    asked: list[str] = []
+
+    def note(call: Any) -> None:
+        if isinstance(call.request, wire.JoinGroupRequest):
+            asked.append(str(call.request.member_id))
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        cluster.create_topic("others", 1)
+        options = {**CLASSIC, "assignor": assignor, "group": GROUP}
+        resting = client.consumer(TOPIC, **options)
+        while not resting.assignment():
+            resting.poll(1, 0.1)
+        cluster.on_request(note)
+        network.faults = NetworkFaults(latency_ms=(50.0, 50.0))
+        distant = KafkaClient(cluster.hosts, handler=virtual)
+        joining = distant.consumer(TOPIC, **options)
+        while len(asked) < (1 if is_new else 2):
+            joining.poll(1, 0.01)
+        for topics in ((TOPIC, "others"), ("others",), (TOPIC, "others")):
+            joining.subscribe(*topics)
+            joining.poll(1, 0.01 if is_new else 0.2)
+        virtual.sleep(0.2)
+        assert [id_ == "" for id_ in asked] == [True, False]
+        began = virtual.now()
+        while not joining.assignment():
+            resting.poll(1, 0.1)
+            joining.poll(1, 0.1)
+        assert virtual.now() - began < SOON_S
+        assert asked.count("") == 1
+        joining.close()
+        distant.close()
         resting.close()
 
     run(program)
