@@ -225,7 +225,7 @@ SEEING_IN = [
 ]
 #: The fake cluster, and what is tried on it.
 FAKE = [f"tests/{name}" for name in ("testing", "conformance", "mutations")]
-#: Seeds of the simulation: the same ones in `make test`, thousands of others in the matrix.
+#: Seeds of the simulation: those of the commit in `make test`, thousands of others in the matrix.
 SEEDS = "tests/testing/test_seeds.py"
 #: Tests without a broker, or with an embedded one: some seconds each.
 QUICK = [
