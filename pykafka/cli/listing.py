@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: Requests to a group's coordinator: pause (ms) and number of retries.
 BACKOFF_MS = 200
 MAX_RETRIES = 10
+#: How long a topic is asked for if the broker does not know it, and how often (s).
+NEW_TOPIC_S, ASK_AGAIN_S = 1.0, 0.1
 _INTERNAL = "__"
 
 
@@ -83,16 +85,25 @@ class Lag(NamedTuple):
     partitions: list[PartitionLag]
 
 
-def known_topic(client: KafkaClient, topic: str) -> messages.TopicMetadata:
+def known_topic(client: KafkaClient, topic: str, end: float | None = None) -> messages.TopicMetadata:
     """Return the cluster's metadata of a topic; never creates one.
 
+    The broker that is asked may not know a topic yet that another one has just created: it is asked again for a second.
+
+    :param end: of asking again, of the handler's clock (s); None: a second from now
     :raises UnknownTopicOrPartition: there is none
     """
-    found = client.cluster.find_topic(topic)
-    if found is None:
-        raise UnknownTopicOrPartition(
-            "the cluster has no such topic; `kafka-tools topics list` lists those it has", topic=topic
-        )
+    cluster = client.cluster
+    end = cluster.handler.now() + NEW_TOPIC_S if end is None else end
+    found = cluster.find_topic(topic)
+    while found is None:
+        if cluster.handler.now() >= end:
+            raise UnknownTopicOrPartition(
+                "the cluster has no such topic; `kafka-tools topics list` lists those it has", topic=topic
+            )
+        cluster.handler.sleep(ASK_AGAIN_S)
+        cluster.update([topic])
+        found = cluster.topic_metadata(topic)
     return found
 
 
@@ -149,9 +160,10 @@ def describe_topics(client: KafkaClient, topics: Iterable[str]) -> Results[str, 
     client.cluster.update(names)
     there: dict[str, Mapping[int, messages.PartitionMetadata]] = {}
     errors: dict[str, KafkaException] = {}
+    end = client.cluster.handler.now() + NEW_TOPIC_S
     for name in names:
         try:
-            there[name] = known_topic(client, name).partitions
+            there[name] = known_topic(client, name, end).partitions
         except UnknownTopicOrPartition as error:
             errors[name] = error
     led = [TopicPartition(name, id_) for name, its in there.items() for id_, part in its.items() if part.leader >= 0]

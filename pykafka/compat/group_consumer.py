@@ -219,23 +219,24 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
             try:
                 self._halt(self._midway)
             finally:
-                failed = self._take_failed_commits()
+                failed: list[BaseException] = []
                 try:
+                    self._take_failed_commits(failed)
                     self._forget_positions()
                     self._leave()
                 except BaseException:  # an interrupt may have come before the worker that leaves had started
-                    self._worker_exceptions.extend(failed)  # the next `stop()` raises them
                     self._leave(wait=False)
+                    # the next `stop()` raises them
+                    self._worker_exceptions.extend(one for one in failed if one not in self._worker_exceptions)
                     raise
         if failed:
             raise failed[-1]
 
-    def _take_failed_commits(self) -> list[BaseException]:
-        """Return the failed commits that no call has raised yet, and forget them: `stop()` raises one for all."""
-        failed: list[BaseException] = [one for one in self._worker_exceptions if isinstance(one, OffsetsNotCommitted)]
+    def _take_failed_commits(self, failed: list[BaseException]) -> None:
+        """Move the failed commits that no call has raised yet to a list: `stop()` raises one for all."""
+        failed += [one for one in self._worker_exceptions if isinstance(one, OffsetsNotCommitted)]
         for error in failed:
             self._worker_exceptions.remove(error)
-        return failed
 
     @abstractmethod
     def _await_leaving(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import re
@@ -11,8 +12,10 @@ import struct
 import tempfile
 import uuid
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from types import TracebackType
+from typing import IO
 
 from kazoo.client import KazooClient
 
@@ -434,9 +437,14 @@ def known_brokers(port: int, topic: bytes | None = None) -> set[int]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports at which nobody listens now."""
+    """Return ports at which nobody listens now, and which no other process gets from here until this one ends.
+
+    A broker that was killed starts again at its old ports: other parts of the tests must not have taken them meanwhile.
+    """
     found: list[int] = []
     for port in random.sample(_PORTS, len(_PORTS)):
+        if not _claim(port):
+            continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -447,6 +455,21 @@ def free_ports(count: int) -> list[int]:
         if len(found) == count:
             return found
     raise BrokerSetupError(f"only {len(found)} of {count} ports are free in {_PORTS}: end what listens there")
+
+
+@cache
+def _claims() -> IO[bytes]:
+    """Return the file whose bytes stand for ports; a process that closes it gives its locks up, so it stays open."""
+    return (Path(tempfile.gettempdir()) / f"pykafka-ports-{os.getuid()}.lock").open("ab")
+
+
+def _claim(port: int) -> bool:
+    """Lock the byte of a port; return False if another process has it."""
+    try:
+        fcntl.lockf(_claims(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    return True
 
 
 def _zookeeper_answers(port: int) -> bool:

@@ -230,6 +230,13 @@ def test_free_ports_can_be_bound() -> None:
             one.bind(("127.0.0.1", port))
 
 
+def test_free_ports_are_kept_from_other_processes() -> None:
+    """Another part of the tests took the port of a broker that was to start again."""
+    (port,) = free_ports(1)
+    code = f"from tests.brokers.cluster import _claim; print(_claim({port}))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True, timeout=60) == "False\n"
+
+
 @pytest.mark.parametrize("version", ["0.7.2", "2.0.0", "nonsense"])
 def test_an_unknown_release_is_refused_by_name(version: str) -> None:
     with pytest.raises(ValueError, match=version):

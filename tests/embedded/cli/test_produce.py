@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -71,6 +72,17 @@ def test_lines(run: Run) -> None:
     assert result.stdout == "Delivered 3 messages (5 bytes) to one.\n"
     assert [one["value"] for one in messages(run, "one")] == ["a", "", "last"]
     assert run("consume", "one").stdout == "a\n\nlast\n"
+
+
+def test_a_topic_that_the_broker_does_not_know_yet(run: Run, cluster: EmbeddedCluster) -> None:
+    """Another broker has just created it."""
+    cluster.set_topic_error("one", "UNKNOWN_TOPIC_OR_PARTITION")
+    timer = threading.Timer(0.3, cluster.set_topic_error, ["one", "NO_ERROR"])
+    timer.start()
+    try:
+        assert run("produce", "one", given=b"a\n").stdout == "Delivered 1 message (1 bytes) to one.\n"
+    finally:
+        timer.join()
 
 
 def test_keys_and_tombstones(run: Run) -> None:

@@ -286,8 +286,8 @@ def test_parallel_work_idles_only_once_it_has_its_share(readers: Readers) -> Non
     readers.shared(6)
     handled: list[Any] = []
     with readers.client.consumer(*readers.topics, group=readers.group, heartbeat_interval_ms=200) as one:
-        with one.parallel(handled.append, workers=4, idle_timeout=0.5) as run:
-            handler.sleep(1.5)  # `other` makes no call, and so holds the join up
+        with one.parallel(handled.append, workers=4, idle_timeout=1.5) as run:
+            handler.sleep(3)  # `other` makes no call, and so holds the join up
             assert run.running
             readers.close(other)
             assert run.wait(20)

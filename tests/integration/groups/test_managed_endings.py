@@ -122,8 +122,8 @@ def test_a_member_that_is_told_its_id_late_leaves_with_it(
     """Brokers before 2.2 tell it in the answer to the join, which comes when all others have joined."""
     api_version = Broker.api_version
 
-    def old_version(self: Broker, request_cls: type[Any], ceiling: int | None = None) -> int:
-        found = api_version(self, request_cls, ceiling)
+    def old_version(self: Broker, request_cls: type[Any], *args: Any, **kwargs: Any) -> int:
+        found = api_version(self, request_cls, *args, **kwargs)
         return min(found, 3) if request_cls is wire.JoinGroupRequest else found
 
     monkeypatch.setattr(Broker, "api_version", old_version)
