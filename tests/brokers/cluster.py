@@ -24,7 +24,7 @@ from tests.brokers import settings
 from tests.brokers.archives import class_archive, compiled, recording
 from tests.brokers.certificates import Certificates, make_certificates
 from tests.brokers.formatting import new_id, template_of, write_log_directories
-from tests.brokers.jars import BrokerSetupError, classpath
+from tests.brokers.jars import BrokerSetupError, cache_directory, classpath
 from tests.brokers.kerberos import BROKER_HOST, Kdc
 from tests.brokers.process import JavaProcess, wait_until
 from tests.brokers.releases import LATEST, Release, release
@@ -460,7 +460,7 @@ def free_ports(count: int) -> list[int]:
 @cache
 def _claims() -> IO[bytes]:
     """Return the file whose bytes stand for ports; a process that closes it gives its locks up, so it stays open."""
-    return (Path(tempfile.gettempdir()) / f"pykafka-ports-{os.getuid()}.lock").open("ab")
+    return (cache_directory() / "ports.lock").open("ab")
 
 
 def _claim(port: int) -> bool:
