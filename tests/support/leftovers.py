@@ -111,7 +111,8 @@ def _descriptors() -> dict[int, str]:
             target = os.readlink(f"/proc/self/fd/{name}")
         except FileNotFoundError:  # the one that listed the directory
             continue
-        # A hub makes its own when it is first asked for, and keeps them as long as its thread lives.
-        if not target.startswith("anon_inode:[event"):
+        # A hub makes its own when it is first asked for, and keeps them as long as its thread lives. The locks of ports of
+        # brokers are this process's until it ends.
+        if not target.startswith("anon_inode:[event") and not target.endswith("/pykafka/ports.lock"):
             found[int(name)] = target
     return found
