@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient
+from pykafka import KafkaClient, KafkaConsumer, KafkaProducer
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import OwnedPartition
 from pykafka.exceptions import (
@@ -254,6 +254,26 @@ def test_a_position_that_is_named_while_recovery_finds_none_is_no_error(
     assert scheduler.run(program) == [0]
 
 
+def read_to(consumer: KafkaConsumer, virtual: VirtualHandler, last: bytes) -> list[bytes | None]:
+    """Return what a consumer reads until it has read a message, or for some time."""
+    read: list[bytes | None] = []
+    until = virtual.now() + 10 * SOON_S
+    while last not in read and virtual.now() < until:
+        read.extend(record.value for record in consumer.poll(timeout=0.5))
+    return read
+
+
+def write_and_read(
+    producer: KafkaProducer, consumer: KafkaConsumer, virtual: VirtualHandler, values: Sequence[bytes]
+) -> list[bytes | None]:
+    """Write messages, and read them from the start."""
+    consumer.assign([ORDERS])
+    consumer.seek(ORDERS, 0)
+    for value in values:
+        producer.produce(ORDERS.topic, value).get()
+    return read_to(consumer, virtual, values[-1])
+
+
 @pytest.mark.parametrize("release", ["2.8.2", "4.4"])
 @pytest.mark.parametrize("is_behind", [False, True], ids=["offset in the new log", "offset behind it"])
 def test_a_topic_made_anew_is_read_from_its_start_while_metadata_lacks_it(
@@ -282,18 +302,7 @@ def test_a_topic_made_anew_is_read_from_its_start_while_metadata_lacks_it(
             client.consumer(auto_offset_reset="latest") as consumer,
             other.producer() as producer,
         ):
-            read: list[bytes | None] = []
-
-            def poll(last: bytes) -> None:
-                until = virtual.now() + 10 * SOON_S
-                while last not in read and virtual.now() < until:
-                    read.extend(record.value for record in consumer.poll(timeout=0.5))
-
-            consumer.assign([ORDERS])
-            consumer.seek(ORDERS, 0)
-            for value in (b"old 0", b"old 1"):
-                producer.produce(ORDERS.topic, value).get()
-            poll(b"old 1")
+            read = write_and_read(producer, consumer, virtual, (b"old 0", b"old 1"))
             if is_behind:  # no fetch is under way, whose answer would say that the topic is gone
                 consumer.pause(ORDERS)
                 virtual.sleep(SOON_S)
@@ -303,8 +312,7 @@ def test_a_topic_made_anew_is_read_from_its_start_while_metadata_lacks_it(
             for value in news:
                 producer.produce(ORDERS.topic, value).get()
             consumer.resume(ORDERS)
-            poll(news[-1])
-            return read
+            return read + read_to(consumer, virtual, news[-1])
 
     assert scheduler.run(program) == [b"old 0", b"old 1", *news]
 
@@ -360,18 +368,7 @@ def test_a_topic_that_goes_while_its_consumer_is_paused_is_read_from_its_start(
             client.consumer(auto_offset_reset=reset) as consumer,
             other.producer() as producer,
         ):
-            read: list[bytes | None] = []
-
-            def poll(last: bytes) -> None:
-                until = virtual.now() + 10 * SOON_S
-                while last not in read and virtual.now() < until:
-                    read.extend(record.value for record in consumer.poll(timeout=0.5))
-
-            consumer.assign([ORDERS])
-            consumer.seek(ORDERS, 0)
-            for value in old:
-                producer.produce(ORDERS.topic, value).get()
-            poll(old[-1])
+            read = write_and_read(producer, consumer, virtual, old)
             consumer.pause(ORDERS)
             virtual.sleep(SOON_S)
             other.admin.delete_topics([ORDERS.topic])
@@ -381,8 +378,7 @@ def test_a_topic_that_goes_while_its_consumer_is_paused_is_read_from_its_start(
             for value in new:
                 producer.produce(ORDERS.topic, value).get()
             consumer.resume(ORDERS)
-            poll(new[-1])
-            return read
+            return read + read_to(consumer, virtual, new[-1])
 
     assert scheduler.run(program) == [*old, *new]
 
