@@ -52,9 +52,11 @@ def that_has_no_deadline(story: Story) -> None:
     story.unknown(commit(story, None), "ShareLostError")
 
 
-def _of_a_member_that_misses_a_generation(story: Story, fault: str = "hang_up", lost: bool = True) -> None:
+def _of_a_member_that_misses_a_generation(story: Story, *words: str, lost: bool = True, times: int = 1) -> None:
     story.assigned(1, P0)
-    story.note("faults", Fault(fault, (fault, "2")))
+    for _ in range(times):
+        story.note("faults", Fault("it begins", words or ("hang_up", "2")))
+        story.note("faults", Fault("it ends", words or ("hang_up", "2"), ends=True))
     story.unknown(commit(story), "ShareLostError")
     story.revoked(3, P0, lost=lost)
 
@@ -64,7 +66,15 @@ def whose_join_had_no_answer(story: Story) -> None:
 
 
 def whose_join_was_not_cut_off(story: Story) -> None:
-    _of_a_member_that_misses_a_generation(story, "move_leader")
+    _of_a_member_that_misses_a_generation(story, "move_leader", "2")
+
+
+def whose_heartbeats_were_cut_off_for_a_session(story: Story) -> None:
+    _of_a_member_that_misses_a_generation(story, "cut", "ConsumerGroupHeartbeat", "before", "2", times=4)
+
+
+def whose_heartbeats_were_cut_off_for_less(story: Story) -> None:
+    _of_a_member_that_misses_a_generation(story, "cut", "ConsumerGroupHeartbeat", "before", "2", times=3)
 
 
 def whose_partition_was_not_lost(story: Story) -> None:
@@ -122,6 +132,7 @@ def that_begins_soon_after_a_fault(story: Story) -> None:
         that_another_member_overtakes,
         that_fails_by_something_else,
         whose_join_was_not_cut_off,
+        whose_heartbeats_were_cut_off_for_less,
         whose_partition_was_not_lost,
         while_another_member_polls,
         while_another_member_waits_in_a_poll,
@@ -144,6 +155,7 @@ def test_a_failed_commit_is_found(write: Callable[[Story], None]) -> None:
         that_has_no_deadline,
         that_begins_soon_after_a_fault,
         whose_join_had_no_answer,
+        whose_heartbeats_were_cut_off_for_a_session,
         while_another_member_rests,
     ],
 )

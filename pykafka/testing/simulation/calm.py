@@ -22,6 +22,8 @@ _NEVER = frozenset({"InvalidTxnState", "TransactionFatalError", "TransactionStat
 _OF_A_LEADER = "acknowledge"
 #: Who writes to the topic that is deleted and made anew: if a client's question makes it, it has one replica.
 _UNSPARED = frozenset({"p5"})
+#: A fault that lasts, and how often it has begun in the session of a member.
+_CUT, _CUTS = ("cut", "ConsumerGroupHeartbeat"), 4
 #: An election of the preferred leader, which cannot lead while its broker is stopped.
 _AWAY = ("elect leaders", "PreferredLeaderNotAvailable")
 #: The members of the group that handles records in transactions, the calls by which they come and go, and what `send_offsets`
@@ -90,7 +92,8 @@ def _has_missed_a_generation(operations: Sequence[Operation], operation: Operati
     """Return whether a commit has failed as its member does not know a generation, in which others may have had its partitions.
 
     A broker has hung up since its last assignment: the answer to its JoinGroup went with the connection, and the coordinator
-    counts it as a member of that generation all the same. When it knows that, it gives the partitions up as lost.
+    counts it as a member of that generation all the same. Or heartbeats were cut off again and again for as long as a session
+    lasts, so that the coordinator put it out. When it knows that, it gives the partitions up as lost.
     """
     action, process = operation.action, operation.process
     if not isinstance(action, Commit) or operation.error != "ShareLostError":
@@ -99,7 +102,8 @@ def _has_missed_a_generation(operations: Sequence[Operation], operation: Operati
         lambda one: one.process != process or not isinstance(one.action, Assigned),
         reversed(operations[: operation.number]),
     )
-    is_cut = any(isinstance(one.action, Fault) and one.action.words[:1] == ("hang_up",) for one in since)
+    faults = [one.action.words for one in since if isinstance(one.action, Fault) and not one.action.ends]
+    is_cut = any(words[:1] == ("hang_up",) for words in faults) or sum(words[:2] == _CUT for words in faults) >= _CUTS
     actions = (one.action for one in operations[operation.number :] if one.process == process)
     revoked = next((one for one in actions if isinstance(one, Revoked)), None)
     committed = {TopicPartition(*place[:2]) for place in action.offsets}

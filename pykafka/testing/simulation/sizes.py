@@ -107,6 +107,8 @@ class Bounded(Reading):
             "queued_max_bytes": limit,
             "max_partition_fetch_bytes": self.random.choice((100, 1_000, 1_048_576)),
             "fetch_min_bytes": self.random.choice((1, 1, 500)),
+            # If a fetch takes a message at a time, and waits for more bytes than that, it takes this long for each.
+            "fetch_max_wait_ms": 1_000,
         }
         # Each broker's answer may come when there is room yet: a quarter of the limit, or one batch.
         answer = max(limit // 4, LARGEST_BATCH)
