@@ -289,8 +289,7 @@ def exactly_once(
                 break
             if not attempts.resolve(error, len(records)):
                 continue
-        if attempts.is_unsettled:
-            attempts.settle()
+        attempts.settle()
         attempts.done()
         handled += len(records)
     return handled

@@ -248,8 +248,7 @@ class RdKafkaConsumerEngine(BlockingEngine):
         now = self.handler.now()
         if adrift and now >= self._tell_at:
             self._tell_at = now + TELL_S
-            for error in reset_needed(self, adrift).values():
-                self.errors.append(error)
+            self.errors.extend(reset_needed(self, adrift).values())
 
     def _hand_out(self) -> Message:
         """Hand out the next message; the caller holds the lock, and there is one."""

@@ -359,7 +359,7 @@ class ConsumerGroupMembership(PolledMembership):
 
     def _target_at(self, broker: Node, deadline: float | None) -> ConsumerGroupTarget:
         config, subscription = self.config, self._subscription
-        left_ms = None if deadline is None else self.connection.left_ms(deadline)
+        left_ms = self.connection.limit_ms(deadline)
         try:
             version = broker.api_version(ConsumerGroupHeartbeatRequest, timeout_ms=left_ms)
         except UnsupportedVersion as error:
@@ -408,7 +408,7 @@ class ConsumerGroupMembership(PolledMembership):
             self._assign_pending(change)  # a timeout or Ctrl-C has ended a hook
         if answer is None or self.heartbeats.reports or (answer is self._seen and not self._ids.unknown):
             return
-        left_ms = None if deadline is None else self.connection.left_ms(deadline)
+        left_ms = self.connection.limit_ms(deadline)
         keys, recreated = self._ids.keys(answer.assignment, 0 if self.assignment and left_ms is None else left_ms)
         subscription = self._subscription
         if subscription is None or change is not self._change:

@@ -274,6 +274,16 @@ def write_and_read(
     return read_to(consumer, virtual, values[-1])
 
 
+def read_one_of_each(producer: KafkaProducer, consumer: KafkaConsumer, keys: Sequence[TopicPartition]) -> None:
+    """Write a message to each partition, and read them all."""
+    for key in keys:
+        producer.produce(key.topic, b"old", partition=key.partition).get()
+    consumer.assign(keys)
+    read = 0
+    while read < len(keys):
+        read += len(consumer.poll(timeout=SOON_S))
+
+
 @pytest.mark.parametrize("release", ["2.8.2", "4.4"])
 @pytest.mark.parametrize("is_behind", [False, True], ids=["offset in the new log", "offset behind it"])
 def test_a_topic_made_anew_is_read_from_its_start_while_metadata_lacks_it(
@@ -398,12 +408,7 @@ def test_an_offset_of_a_topic_that_is_gone_is_not_committed_to_the_next_one(
             client.consumer(group="readers", auto_commit=False, auto_offset_reset="earliest") as consumer,
             other.producer() as producer,
         ):
-            for topic in (ORDERS.topic, stays.topic):
-                producer.produce(topic, b"old").get()
-            consumer.assign([ORDERS, stays])
-            read = 0
-            while read < 2:
-                read += len(consumer.poll(timeout=SOON_S))
+            read_one_of_each(producer, consumer, [ORDERS, stays])
             other.admin.delete_topics([ORDERS.topic])
             client.cluster.update([ORDERS.topic])
             cluster.create_topic(ORDERS.topic, 1)
@@ -434,12 +439,7 @@ def test_an_offset_that_is_committed_is_committed_though_its_topic_goes_before_t
         ):
             consumer._engine.commits_of("commit()").group._max_retries = 1
             with other.producer() as producer:
-                for topic in (ORDERS.topic, stays.topic):
-                    producer.produce(topic, b"old").get()
-            consumer.assign([ORDERS, stays])
-            read = 0
-            while read < 2:
-                read += len(consumer.poll(timeout=SOON_S))
+                read_one_of_each(producer, consumer, [ORDERS, stays])
             commits: list[dict[TopicPartition, int]] = []
 
             def refuse_one(call: Call, response: Any) -> Any:
