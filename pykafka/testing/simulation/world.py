@@ -30,7 +30,7 @@ CONNECT_MS = 60_000
 #: The pause before a program tries again what has failed (s).
 _PAUSE_S = 0.2
 #: How long after the last fault calls may still fail (ms), besides the time-out of a request without an answer: some pauses.
-GRACE_MS = 2_000
+GRACE_MS = 3_000
 
 
 class BrokenPromiseError(Exception):
