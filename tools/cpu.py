@@ -78,7 +78,9 @@ class CpuTimes:
                     if pid in new or pid in self._new:
                         self._marks[pid] = self._mark(pid) or self._marks.get(pid, "")
                     if self._marks[pid]:
-                        self._alive[pid] = seen(pid)
+                        self._alive[pid] = process = seen(pid)
+                        # Nobody waited for what the ended have taken beyond this.
+                        self._passed_on[pid] = min(self._passed_on[pid], process.waited)
             self._new = new
 
     def take(self, mark: str) -> float:

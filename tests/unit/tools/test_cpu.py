@@ -91,3 +91,17 @@ def test_who_waits_for_nobody_loses_nothing(processes: Processes) -> None:
     processes.end(COMMAND)
     processes.have(PYTEST, 1, 2, waited=1)
     assert times.take("part") == pytest.approx(43)
+
+
+def test_time_that_nobody_waited_for_hides_no_other(processes: Processes) -> None:
+    """A command ends together with a worker that it did not wait for: what pytest gets later is of other children."""
+    times = cpu.CpuTimes("MARK")
+    processes.have(PYTEST, 1, 2)
+    processes.have(COMMAND, PYTEST, 1)
+    processes.have(WORKER, COMMAND, 40)
+    times.sample(at_once=True)
+    processes.end(COMMAND, WORKER)
+    processes.have(PYTEST, 1, 2, waited=1)
+    times.sample(at_once=True)
+    processes.have(PYTEST, 1, 2, waited=1 + 11)
+    assert times.take("part") == pytest.approx(2 + 1 + 40 + 11)

@@ -304,7 +304,8 @@ def test_the_cpu_time_of_pytest_and_of_all_that_it_starts_is_said(tree: Path) ->
         "def test_lost():\n    subprocess.run([sys.executable, 'lose.py'], check=True)\n"
         "def test_here():\n    end = time.process_time() + 0.5\n    while time.process_time() < end: pass\n",
     )
-    assert outcome.cpu_s > 1.5
+    # Three times 0.5 s, of which a sample may miss some ticks; pytest itself takes 0.1 s and more.
+    assert outcome.cpu_s > 1.4
     events = [json.loads(line) for line in (tree / "logs" / "part.record").read_text().splitlines()]
     spent = {event["test"].partition("::")[2]: event["cpu"] for event in events if event["event"] == "end"}
     assert all(spent[test] > 0.45 for test in ("test_child", "test_here")), spent
