@@ -15,9 +15,11 @@ from pykafka.testing.history import Acknowledge, Acquire, Call, Crash, OpenConsu
 
 #: Kinds of acknowledgements after which no member gets the record again.
 FINAL = {"accept": "accepted", "reject": "rejected"}
-#: Brokers take no notice of acknowledgements before the start of a group, behind which all is dealt with.
 #: The error of an acknowledgement by a member that does not hold the record, and for how long a fault may be its cause (ms).
 _NOT_HELD, _LASTS_MS = "InvalidRecordState", 5_000
+#: Brokers and histories count whole milliseconds, each of its own clock, so a lock may seem to end this much earlier (ms).
+_ROUNDED_MS = 1
+#: Brokers take no notice of acknowledgements before the start of a group, behind which all is dealt with.
 _IGNORED = "the lock of one of them had ended, and the broker took no notice of a record that was dealt with"
 
 
@@ -50,7 +52,7 @@ class _Hold:
         :param effects_ms: how long a fault may have effects after its end (ms)
         """
         since_ms = self.begun.time_ms if self.asked_ms is None else self.asked_ms
-        if self.lock_ms is None or since_ms + self.lock_ms <= until_ms:
+        if self.lock_ms is None or since_ms + self.lock_ms - _ROUNDED_MS <= until_ms:
             return False
         return not disturbances.any_between(since_ms, until_ms, lasts_ms=effects_ms)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
+from math import floor
 from typing import Any
 
 from pykafka.client import KafkaClient
@@ -177,7 +178,8 @@ class Sharing(Reading):
         values = tuple(int(record.value) for record in records)
         self._values.update(zip(places, values, strict=True))
         since_s = begun_s + (consumer.lock_timeout_ms or 0) / 1000
-        asked_ms = tuple(begun.time_ms + round((record._held().expires_at - since_s) * 1000) for record in records)
+        # rounded down, as the time of the call is: the lock lasts at least until so much later
+        asked_ms = tuple(begun.time_ms + floor((record._held().expires_at - since_s) * 1000) for record in records)
         history.ok(begun, Acquire(self.group, places, values, asked_ms, consumer.lock_timeout_ms))
         if keeps is not None:
             keeps += records

@@ -160,6 +160,27 @@ def shared_and_ignored(story: Story) -> None:
     story.acknowledge(3)
 
 
+def locked_until_the_next(story: Story, early_ms: int) -> None:
+    """A member gets a record before the lock of another one has ended by the history's clock, and both accept it.
+
+    :param early_ms: how long before (ms)
+    """
+    story.acquire(1, before_ms=0, lock_ms=100)
+    story.clock_ms += 97 - early_ms
+    story.acquire(1, who="u", before_ms=0)
+    story.acknowledge(1, who="u")
+    story.acknowledge(1)
+
+
+def shared_as_a_lock_is_rounded(story: Story) -> None:
+    """Brokers and histories count whole milliseconds: the lock may end one earlier than the history says."""
+    locked_until_the_next(story, 1)
+
+
+def shared_before_a_lock_ends(story: Story) -> None:
+    locked_until_the_next(story, 2)
+
+
 def shared_in_sessions_that_end(story: Story) -> None:
     """A fault ends the session of a member, or it closes: then its lock ends, too."""
     story.acquire(1, 2)
@@ -224,6 +245,7 @@ def settled(story: Story) -> None:
 
 PLANTED: list[tuple[str, Write]] = [
     ("accepted-twice", accepted_twice),
+    ("accepted-twice", shared_before_a_lock_ends),
     ("accepted-without-acquiring", accepted_without_acquiring),
     ("accepted-without-acquiring", accepted_after_release),
     ("accepted-without-acquiring", accepted_while_it_is_given),
@@ -243,6 +265,7 @@ LEGAL: list[tuple[str, Write]] = [
     ("", shared_in_advance),
     ("", refused_for_its_lock),
     ("accepted-twice", shared_and_ignored),
+    ("accepted-twice", shared_as_a_lock_is_rounded),
     ("accepted-twice", shared_in_sessions_that_end),
     ("", shared_and_given_again),
     ("", shared_at_the_same_time),
