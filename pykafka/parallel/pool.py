@@ -201,6 +201,10 @@ class Pool:
             task = self._wait_for_task(me)
             while task is not None:
                 error = task.error
+                task.called = True  # first: whoever drops it from now on reports it as begun
+                if task.dropped and error is None:
+                    task = self._skip(task, me)
+                    continue
                 if error is None:
                     me.began = began = handler.now()  # also if nobody measures: a call that hangs has to be found
                     try:
@@ -219,6 +223,14 @@ class Pool:
             raise
         finally:
             self._remove(me)
+
+    def _skip(self, task: Task, me: PoolWorker) -> Task | None:
+        """End a task whose partition has gone since this worker took it; return the next one."""
+        with self.lock:
+            self._tasks.complete(task)
+            follow_up = self._follow_up(task)
+        self._notify(*follow_up)
+        return self._wait_for_task(me)
 
     def _on_handled(self, task: Task, me: PoolWorker) -> Task | None:
         """Complete a task whose `handle()` has returned; return the next one."""

@@ -19,7 +19,7 @@ _TRIM = 1024
 WAITING: Final = 0
 #: To be taken by the next worker that is free.
 READY: Final = 1
-#: In `handle()`, or a worker handles its failure.
+#: A worker has taken it, and is about to call `handle()`, is inside of it, or handles its failure.
 RUNNING: Final = 2
 #: `handle()` has returned, and the acknowledgement by hand is still to come.
 RETURNED: Final = 3
@@ -135,7 +135,19 @@ class Task:
     """
 
     __slots__ = (
-        *("acknowledged", "dropped", "due", "error", "failures", "key", "next", "number", "progress", "record"),
+        *(
+            "acknowledged",
+            "called",
+            "dropped",
+            "due",
+            "error",
+            "failures",
+            "key",
+            "next",
+            "number",
+            "progress",
+            "record",
+        ),
         *("size", "state"),
     )
 
@@ -156,13 +168,16 @@ class Task:
         #: When it is tried again (s, of the handler's clock), while `state` is PAUSED.
         self.due = 0.0
         self.acknowledged = False
+        #: Whether a worker has called `handle()` with its record, or is about to.
+        self.called = False
         #: Its partition was revoked or rewound: its end matters to its serial queue only.
         self.dropped = False
 
     @property
     def begun(self) -> bool:
         """Whether `handle()` has been called with its record, and the record is not acknowledged."""
-        return not self.acknowledged and (self.state in (RUNNING, RETURNED) or self.failures > 0)
+        is_running = self.state == RETURNED or (self.state == RUNNING and self.called)
+        return not self.acknowledged and (is_running or self.failures > 0)
 
 
 class SerialQueues:

@@ -91,6 +91,31 @@ class TestRevocation:
             assert run.stop()
         assert run.stats().failed_commits == 1
 
+    def test_what_is_lost_before_it_is_handled_is_not_handled(self, handler: Handler) -> None:
+        """A worker has taken the record, and has not called `handle()` yet."""
+        consumer = FakeConsumer(handler, {A: log_of(A, 3, keys=1)})
+        handled = Handled(handler)
+        run = make(handler, consumer, handled)
+        tasks, lost = run._tasks, list[Any]()
+
+        def take_and_lose(take: Any = tasks.take) -> Any:
+            task = take()
+            if task is not None and not lost:
+                lost.append(task)
+                tasks.revoke_tasks([A])
+                assert tasks.forget(A) == []  # `handle()` has seen none
+            return task
+
+        tasks.take = take_and_lose  # type: ignore[method-assign]  # the pool's lock is held
+        with run:
+            until(handler, lambda: lost and not run.stats().under_way)
+            assert not handled.records
+            consumer.change(lambda: consumer.lose([A]))
+            consumer.change(lambda: consumer.assign([A]))
+            until(handler, lambda: consumer.committed == {A: 3})
+        assert handled.offsets(A) == [0, 1, 2]
+        assert not run.stats().late
+
     def test_it_comes_back_while_a_record_still_runs(self, handler: Handler) -> None:
         consumer = FakeConsumer(handler, {A: log_of(A, 10, keys=2)})
         gate = handler.Event()

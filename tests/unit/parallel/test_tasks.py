@@ -33,8 +33,11 @@ def begin(tasks: TaskTable) -> dict[int, Task]:
 
 
 def begin_all(tasks: TaskTable) -> list[Task]:
-    """Take all tasks that are ready."""
-    return list(iter(tasks.take, None))
+    """Take all tasks that are ready, as a worker that calls `handle()` next."""
+    taken = list(iter(tasks.take, None))
+    for task in taken:
+        task.called = True
+    return taken
 
 
 def counts(tasks: TaskTable) -> tuple[int, int, int, int]:
