@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.exceptions import (
     ConnectTimeoutError,
+    FieldNotAvailableError,
     FieldValueError,
     ForeignClusterError,
     KafkaException,
@@ -286,6 +287,7 @@ def first_answer(
     :raises NoBrokersAvailableError: none answered; `.attempts` has every attempt
     :raises ProtocolClientError: one has refused
     :raises FieldValueError: the request cannot be written
+    :raises FieldNotAvailableError: nor can it in the versions of all brokers that were asked
     :raises SaslRequiredError, TokenUnavailableError: there are no credentials to log in with
     """
     attempts: list[Any] = []
@@ -329,6 +331,8 @@ def first_answer(
     ]  # there was no time for a second try
     if empty:
         return empty[0]
+    if attempts and all(isinstance(error, FieldNotAvailableError) for _, error in attempts):
+        raise attempts[0][1]  # they were reached, and are too old
     raise NoBrokersAvailableError(_explain(attempts), ledger=attempts)
 
 

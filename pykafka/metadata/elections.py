@@ -8,12 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import (
+    FieldNotAvailableError,
     KafkaException,
     LeaderNotFoundError,
     NotCoordinatorForGroup,
     ResponseTimeoutError,
     SocketDisconnectedError,
     UnknownTopicOrPartition,
+    UnsupportedVersion,
     error_for,
 )
 from pykafka.metadata.internal_topics import OFFSETS, TRANSACTIONS, is_unavailable
@@ -148,7 +150,12 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
             each_ms = min(cluster.socket_timeout_ms, within_ms // max(1, min(ASKED_IN_TIME, len(cluster.brokers))))
         # versions up to 3 ask for a single group
         request = wire.FindCoordinatorRequest(key=key, key_type=key_type)
-        response = cluster.call(request, ceiling=3, timeout_ms=each_ms, within_ms=within_ms, outdated=outdated)
+        try:
+            response = cluster.call(request, ceiling=3, timeout_ms=each_ms, within_ms=within_ms, outdated=outdated)
+        except FieldNotAvailableError as too_old:  # version 0 has no key type
+            raise UnsupportedVersion(
+                "transactions need brokers of Kafka 0.11 or later", api="FindCoordinator"
+            ) from too_old
         if response.error_code == 0:
             within_ms = None if timeout_ms is None else left_ms(deadline, now(), LEAST_MS)
             return _broker_at(cluster, response.node_id, response.host, response.port, within_ms)

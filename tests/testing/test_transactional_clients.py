@@ -113,6 +113,14 @@ def test_a_transaction_that_takes_too_long_is_aborted(cluster: FakeCluster, clie
     assert values(cluster) == []
 
 
+@pytest.mark.parametrize("release", ["0.8.2", "0.9", "0.10"])
+def test_brokers_before_transactions_are_named(release: str) -> None:
+    with FakeCluster(brokers=2, as_version=release) as cluster, KafkaClient(hosts=cluster.hosts) as client:
+        with client.producer(transactional_id="t", max_block_ms=2_000) as producer:
+            with pytest.raises(TransactionFatalError, match="transactions need brokers of Kafka 0.11 or later"):
+                producer.begin_transaction()
+
+
 def test_held_markers_hold_the_next_transaction_up(cluster: FakeCluster, client: KafkaClient) -> None:
     with client.producer(transactional_id="billing") as producer:
         producer.begin_transaction()

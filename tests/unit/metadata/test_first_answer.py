@@ -12,6 +12,7 @@ import pytest
 from pykafka.broker import Broker
 from pykafka.exceptions import (
     ConnectTimeoutError,
+    FieldNotAvailableError,
     KafkaException,
     NoBrokersAvailableError,
     ResponseTimeoutError,
@@ -71,6 +72,21 @@ def test_a_broker_that_does_not_answer_the_request_is_not_asked_again() -> None:
     with pytest.raises(NoBrokersAvailableError, match="not in 30 s"):
         asked(broker, ask=ask)
     assert asks == [broker]
+
+
+def test_brokers_that_are_too_old_for_a_request_were_reached() -> None:
+    """Its error says so, unless another broker could not be reached: that one may be newer."""
+
+    def ask(one: Any) -> str:
+        if one is silent:
+            raise ResponseTimeoutError("not in 30 s")
+        raise FieldNotAvailableError("version 0 has no key type")
+
+    old, silent = Unconnected(), Unconnected()
+    with pytest.raises(FieldNotAvailableError, match="no key type"):
+        asked(old, Unconnected(), ask=ask)
+    with pytest.raises(NoBrokersAvailableError, match="no key type.*not in 30 s"):
+        asked(old, silent, ask=ask)
 
 
 def test_the_error_names_brokers_for_whose_second_try_no_time_was_left() -> None:
