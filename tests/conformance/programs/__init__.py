@@ -14,4 +14,4 @@ PROGRAMS = {
     for program in (*TOPICS, *WRITING, *READING, *GROUPS, *TRANSACTIONS, *SHARE_GROUPS, *PERMISSIONS)
 }
 
-__all__ = ["PROGRAMS"]
+__all__ = ["PERMISSIONS", "PROGRAMS"]

@@ -229,6 +229,7 @@ def share_members(speaker: Speaker) -> None:
     committed = wire.OffsetFetchRequest(groups=[wire.OffsetFetchRequest.Group(group_id=group, topics=None)])
     speaker.say("offsets", committed)
     speaker.say("offsets", wire.OffsetDeleteRequest(group_id=group, topics=[]))
+    make_topic(speaker, "commits", 2)
     commit = commit_request(speaker, 9, group, 1)
     speaker.say("commit", commit, 9)
     speaker.say("delete", wire.DeleteGroupsRequest(groups_names=[group]))

@@ -7,6 +7,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from tests.conformance.programs import PERMISSIONS
+
 _HERE = Path(__file__).parent
 
 #: What real brokers are started with: the same results in less time.
@@ -17,7 +19,7 @@ _KEEPS: dict[str, object] = {"log.retention.ms": -1}
 Transcript = list[list[Any]]
 
 
-#: What has ACLs, by the first release that has it: what no ACL is about is allowed, so that other programs do not notice.
+#: What has ACLs, by the first release that has it: what no ACL is about is allowed.
 _AUTHORIZERS = {
     (4,): "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     (2, 4): "kafka.security.authorizer.AclAuthorizer",
@@ -25,14 +27,26 @@ _AUTHORIZERS = {
 }
 
 
-def broker_settings(release: str) -> dict[str, object]:
-    """Return the settings of a real broker of a release."""
+def needs_acls(program: str) -> bool:
+    """Return whether a program needs a broker with ACLs.
+
+    Others need one without: with ACLs, Kafka 4.3.1 and 4.4.0 answer an acknowledgement of a topic id that they do not know by
+    UNKNOWN_SERVER_ERROR, since they have no name to look up.
+    """
+    return program in {one.__name__ for one in PERMISSIONS}
+
+
+def broker_settings(release: str, acls: bool) -> dict[str, object]:
+    """Return the settings of a real broker of a release.
+
+    :param acls: whether it has ACLs; brokers before 0.11 never do
+    """
     if release.startswith("0.8"):
         return _QUICK
     numbers = tuple(map(int, release.split(".")))
-    authorizer = next((name for since, name in _AUTHORIZERS.items() if numbers >= since), None)
-    acls = {"authorizer.class.name": authorizer, "allow.everyone.if.no.acl.found": "true"} if authorizer else {}
-    return _QUICK | _KEEPS | acls
+    authorizer = next((name for since, name in _AUTHORIZERS.items() if acls and numbers >= since), None)
+    more = {"authorizer.class.name": authorizer, "allow.everyone.if.no.acl.found": "true"} if authorizer else {}
+    return _QUICK | _KEEPS | more
 
 
 def read(release: str) -> dict[str, Transcript]:
