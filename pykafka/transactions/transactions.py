@@ -25,12 +25,11 @@ from pykafka.exceptions import (
 )
 from pykafka.handlers.interrupts import SingleCaller
 from pykafka.metrics.listener import TRANSACTION, kind_of
-from pykafka.transactions.coordinator import (
+from pykafka.transactions.coordinator import Coordinator, Groups
+from pykafka.transactions.faults import (
     END_TXN,
     FATAL_FOR_BATCHES,
-    Coordinator,
     Fault,
-    Groups,
     fatal_error,
     fault_of,
     fault_of_end,
