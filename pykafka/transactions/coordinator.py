@@ -12,6 +12,7 @@ from pykafka._version import __version__
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import (
     ConcurrentTransactions,
+    GroupAuthorizationFailed,
     IncompleteResponseError,
     KafkaException,
     OperationNotAttempted,
@@ -56,6 +57,8 @@ OFFSET_COMMIT = {False: 4, True: 5}
 COMMIT_BY_ID = 6
 #: From which version on InitProducerId raises the epoch of a producer that names its own (KIP-360).
 INIT_BUMPS = 3
+#: From which version of TxnOffsetCommit on coordinators of groups certainly ask whether its transaction is open (KIP-890).
+REFUSES_LATE = 4
 #: From which version on TxnOffsetCommit names the member (KIP-447).
 NAMES_MEMBER = 3
 #: The pauses between attempts, the first and the longest (ms): coordinators mostly are ready after a few milliseconds.
@@ -108,6 +111,14 @@ class Coordinator:
         """Return whether the coordinator raises the epoch of one that names its own (since Kafka 2.5); errors: see `_ask`."""
         coordinator = self._coordinator(deadline)
         return coordinator.api_version(wire.InitProducerIdRequest, INIT, self._left_ms(deadline)) >= INIT_BUMPS
+
+    def takes_late_offsets(self, deadline: float) -> bool:
+        """Return whether coordinators of groups may take offsets behind the end of their transaction; errors: see `_ask`.
+
+        Those since Kafka 3.6 do not; the version of TxnOffsetCommit that tells is of 3.8. One broker stands for all.
+        """
+        coordinator = self._coordinator(deadline)
+        return coordinator.api_version(wire.TxnOffsetCommitRequest, timeout_ms=self._left_ms(deadline)) < REFUSES_LATE
 
     @property
     def unanswered(self) -> bool:
@@ -197,8 +208,17 @@ class Coordinator:
         :param keys: the partitions to which batches may come
         :param groups: the groups to which offsets may come
         """
+        denied: set[str] = set()
         for group in sorted(groups):
-            self.add_offsets(group, deadline)
+            try:
+                self.add_offsets(group, deadline)
+            except GroupAuthorizationFailed as error:  # `send_offsets()` raises it, if the program goes so far
+                log.warning(
+                    "transactional id %s: late offsets are not refused: %s", self._status.transactional_id, error
+                )
+                denied.add(group)
+        if not keys and denied.issuperset(groups):  # no transaction is open
+            return
         if keys:
             self.add_partitions(keys, deadline, ends=self._is_gone)
         producer_id, epoch = self.end(False, deadline)

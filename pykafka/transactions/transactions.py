@@ -21,7 +21,6 @@ from pykafka.exceptions import (
     TransactionFatalError,
     TransactionUnfinishedError,
     UnknownTopicId,
-    UnknownTopicOrPartition,
 )
 from pykafka.handlers.interrupts import SingleCaller
 from pykafka.metrics.listener import TRANSACTION, kind_of
@@ -36,7 +35,7 @@ from pykafka.transactions.faults import (
     is_fence,
     is_out,
 )
-from pykafka.transactions.handover import leave, take
+from pykafka.transactions.late import LateRequests
 from pykafka.transactions.states import (
     Event,
     State,
@@ -99,6 +98,7 @@ class Transactions:
         self._max_block_ms = max_block_ms
         self.status = TransactionStatus(transactional_id)
         self._coordinator = Coordinator(engine.cluster, self.status)
+        self._late = LateRequests(engine.cluster, self.status, self._coordinator)
         self._consumers: WeakKeyDictionary[Committing, None] = WeakKeyDictionary()  # in their order
         #: The offsets in the transaction; those of the last one are kept until the next begins.
         self.sent_offsets: list[InTransaction] = []
@@ -142,23 +142,28 @@ class Transactions:
             if self.status.state in (State.FATAL, State.UNKNOWN):
                 self._put_back()
 
-    def init(self, timeout: float | None = None) -> None:
+    def init(self, timeout: float | None = None, consumer: Committing | None = None) -> None:
         """Fence producers with this transactional id; see `KafkaProducer.init_transactions`."""
+        if consumer is not None:
+            check_consumer(consumer, "init_transactions()")
         with (turn := self._handler.Lock()), self._call(turn, "init_transactions()", timeout) as deadline:
-            if not self._settle(deadline):
+            if not self._settle(deadline, consumer):
                 raise self.status.refusal("init_transactions()")
 
-    def _settle(self, deadline: float) -> bool:
-        """Finish an abort, and take an epoch for which no request comes late; return False if a transaction is open."""
+    def _settle(self, deadline: float, consumer: Committing | None = None) -> bool:
+        """Finish an abort, and take an epoch for which no request comes late; return False if a transaction is open.
+
+        :param consumer: of the transactions to come
+        """
         if self.status.state is State.ABORTING:
             self._abort(deadline)
         if self.status.state in (State.UNINITIALIZED, State.INITIALIZING, State.UNKNOWN):
             self._init(deadline)
         elif self.status.state is not State.READY:
             return False
-        take(self._engine.cluster, self.status)  # this producer may have fenced one since
-        if self.status.unanswered:
-            self._take_new_epoch(deadline)
+        if consumer is not None:
+            self._late.expect(consumer, deadline)
+        self._late.take()  # this producer may have fenced one since
         self._refuse_late(deadline)
         return True
 
@@ -177,7 +182,8 @@ class Transactions:
             with self._engine.lock:
                 self.status.identified(producer_id, epoch)
                 self.status.implicit = implicit
-                take(self._engine.cluster, self.status)
+                self._late.has_predecessor |= not again and epoch > 0
+                self._late.take()
         text = "transactional id %s: producer id %d, epoch %d, transactions of version %d"
         log.info(text, self.transactional_id, producer_id, epoch, 2 if implicit else 1)
 
@@ -194,23 +200,17 @@ class Transactions:
         log.warning(text + "late, it counts for the next transaction", self.transactional_id, apis)
 
     def _refuse_late(self, deadline: float) -> None:
-        """Make brokers refuse batches and offsets of ended transactions that may still come to them."""
-        status = self.status
-        while status.may_come_late:
-            with self._raising_fatal("requests of the last transaction may still come"):
-                try:
-                    self._coordinator.refuse_late(status.late, status.late_groups, deadline)
-                    status.late.clear()
-                    status.late_groups.clear()
-                except UnknownTopicOrPartition as error:  # a topic was deleted: no batch comes to it any more
-                    status.late = {key for key in status.late if error.topic not in (None, key.topic)}
-
-    def _refuse_late_offsets(self, deadline: float) -> None:
-        """Make brokers refuse offsets of an ended transaction that may still come; if that fails, the next begin does it."""
-        try:
+        """Make brokers refuse all requests about ended transactions that may still come to them."""
+        if self.status.unanswered:
             self._take_new_epoch(deadline)
+        with self._raising_fatal("requests of the last transaction may still come"):
+            self._late.refuse(deadline)
+
+    def _try_to_refuse_late(self, deadline: float) -> None:
+        """Do so after a transaction has ended as it should; if that fails, the next begin does it."""
+        try:
             self._refuse_late(deadline)
-        except KafkaException as error:  # the transaction has ended as it should
+        except KafkaException as error:
             log.info("transactional id %s: the next begin asks again: %s", self.transactional_id, error)
 
     def _end_left_open(self, deadline: float) -> None:
@@ -246,7 +246,7 @@ class Transactions:
         """
         self._engine.check_open()
         with (turn := self._handler.Lock()), self._call(turn, "begin_transaction()", timeout) as deadline:
-            self._settle(deadline)
+            self._settle(deadline, consumer)
             # first what an abort needs, which an interrupt may make necessary at any step from here on
             if consumer is not None:
                 self._consumers[consumer] = None
@@ -342,7 +342,7 @@ class Transactions:
             status.ended(*following)
         self._reads = False
         if status.late_groups:  # at once: whoever reads the group's offsets would wait for the next transaction
-            self._refuse_late_offsets(deadline)
+            self._try_to_refuse_late(deadline)
 
     def _take_epoch_after_abort(self, deadline: float, event: Event) -> None:
         """Take the epoch of the next transaction, and refuse what may still come to the one that is aborted.
@@ -359,12 +359,7 @@ class Transactions:
                 f"the transaction {self.transactional_id!r} is aborted, but no epoch for the next one came in time; call "
                 f"abort_transaction() again, or begin_transaction(), which asks for it too. The last error was: {error}"
             ) from error
-        try:
-            self._refuse_late(deadline)
-        except TransactionError:
-            raise
-        except KafkaException as error:
-            log.info("transactional id %s: the next begin asks again: %s", self.transactional_id, error)
+        self._try_to_refuse_late(deadline)
 
     def _raise_uncommitted(self, error: KafkaException, deadline: float) -> Never:
         """Raise the error of a failed commit, and set the state after it."""
@@ -437,7 +432,7 @@ class Transactions:
         if self._engine.cluster.listener is not None:
             self._engine.cluster.listener.on_fatal(made)
         with self._engine.lock:
-            leave(self._engine.cluster, self.status)
+            self._late.leave()
             self.status.on_fatal_error(made)
         return made
 
@@ -449,7 +444,7 @@ class Transactions:
                     self._commit(deadline)
                 elif self.status.state in (State.IN_TRANSACTION, State.ABORTABLE, State.COMMITTING, State.ABORTING):
                     self._abort(deadline)
-                elif self.status.state in (State.READY, State.INITIALIZING) and take(self._engine.cluster, self.status):
+                elif self.status.state in (State.READY, State.INITIALIZING) and self._late.take():
                     self._end_last(deadline)  # an end was cut off: its empty transaction may be open
             finally:
                 if self.status.state is State.UNKNOWN:
