@@ -96,7 +96,8 @@ class Transacting:
         :raises TransactionStateError: a transaction is open, or the producer has no transactional id
         :raises TransactionFatalError: the cluster refuses, as without permission for the transactional id
         :raises ValueError: see `send_offsets`
-        :raises KafkaException: no coordinator answered in time; call it again
+        :raises TransactionUnfinishedError: it is not complete in time, though tried until then; call it again
+        :raises KafkaException: brokers refuse for another reason
         """
         self._given("init_transactions()").init(timeout, consumer)
 
@@ -106,7 +107,8 @@ class Transacting:
         :param timeout: how long to wait (s); None: `max_block_ms`
         :raises TransactionStateError: one is open, or its commit was interrupted
         :raises TransactionFatalError: the producer can make no more transactions
-        :raises KafkaException: no coordinator answered in time
+        :raises TransactionUnfinishedError: it is not complete in time, though tried until then; call it again
+        :raises KafkaException: brokers refuse for another reason
         """
         self._given("begin_transaction()").begin(timeout)
 

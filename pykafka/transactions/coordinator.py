@@ -109,16 +109,14 @@ class Coordinator:
 
     def can_bump_epoch(self, deadline: float) -> bool:
         """Return whether the coordinator raises the epoch of one that names its own (since Kafka 2.5); errors: see `_ask`."""
-        coordinator = self._coordinator(deadline)
-        return coordinator.api_version(wire.InitProducerIdRequest, INIT, self._left_ms(deadline)) >= INIT_BUMPS
+        return self._version(wire.InitProducerIdRequest, deadline, INIT) >= INIT_BUMPS
 
     def takes_late_offsets(self, deadline: float) -> bool:
         """Return whether coordinators of groups may take offsets behind the end of their transaction; errors: see `_ask`.
 
         Those since Kafka 3.6 do not; the version of TxnOffsetCommit that tells is of 3.8. One broker stands for all.
         """
-        coordinator = self._coordinator(deadline)
-        return coordinator.api_version(wire.TxnOffsetCommitRequest, timeout_ms=self._left_ms(deadline)) < REFUSES_LATE
+        return self._version(wire.TxnOffsetCommitRequest, deadline) < REFUSES_LATE
 
     @property
     def unanswered(self) -> bool:
@@ -131,8 +129,7 @@ class Coordinator:
         return OFFSETS_OF_TXN in self._status.unanswered
 
     def _is_implicit(self, deadline: float) -> bool:
-        coordinator = self._coordinator(deadline)
-        if coordinator.api_version(wire.EndTxnRequest, timeout_ms=self._left_ms(deadline)) < END[True]:
+        if self._version(wire.EndTxnRequest, deadline) < END[True]:
             return False
         request = wire.ApiVersionsRequest(client_software_name="pykafka", client_software_version=__version__)
         response = self._ask(request, deadline, None, lambda found: self._error(found.error_code, "ApiVersions"))
@@ -368,37 +365,67 @@ class Coordinator:
         :param ends: returns whether an error is final for this request, though it may pass for others; it has the deadline
         :raises KafkaException: the last error
         """
-        handler, failures = self._cluster.handler, 0
         fault_for = fault_of_end if tracked_api == END_TXN else fault_of
+
+        def attempt() -> R:
+            broker = self._coordinator(deadline) if find is None else find()
+            timeout_ms = min(self._left_ms(deadline), self._cluster.socket_timeout_ms)
+            with self._track_answer(tracked_api):
+                response = broker.call(
+                    request,
+                    self._channel(broker, request),
+                    timeout_ms=timeout_ms,
+                    ceiling=ceiling,
+                    reads=True,
+                    once=True,
+                    strict=True,
+                )
+                error = error_of(response)
+                if error is not None:
+                    raise error.with_context(broker=broker.address)
+            return response
+
+        def is_final(error: KafkaException) -> bool:
+            retried = fault_for(error) in (Fault.RETRY, Fault.REFRESH)
+            return not retried or (ends is not None and ends(error, deadline))
+
+        return self._retrying(attempt, deadline, is_final, forget)
+
+    def _version(self, request_cls: type[Request[Any]], deadline: float, ceiling: int | None = None) -> int:
+        """Return the highest version of an API that the coordinator and this client speak; see `_ask` for errors.
+
+        :param ceiling: no version above this one
+        """
+        return self._retrying(
+            lambda: self._coordinator(deadline).api_version(request_cls, ceiling, self._left_ms(deadline)),
+            deadline,
+            lambda error: fault_of(error) not in (Fault.RETRY, Fault.REFRESH),
+        )
+
+    def _retrying(
+        self,
+        attempt: Callable[[], R],
+        deadline: float,
+        is_final: Callable[[KafkaException], bool],
+        forget: Callable[[KafkaException], object] | None = None,
+    ) -> R:
+        """Return the result of the first attempt that succeeds; see `_ask` for parameters and errors.
+
+        :param is_final: returns whether an error ends it
+        """
+        handler, failures = self._cluster.handler, 0
         while True:
-            error: KafkaException | None
             try:
-                broker = self._coordinator(deadline) if find is None else find()
-                timeout_ms = min(self._left_ms(deadline), self._cluster.socket_timeout_ms)
-                with self._track_answer(tracked_api):
-                    response = broker.call(
-                        request,
-                        self._channel(broker, request),
-                        timeout_ms=timeout_ms,
-                        ceiling=ceiling,
-                        reads=True,
-                        once=True,
-                        strict=True,
-                    )
-                    error = error_of(response)
-                    if error is not None:
-                        raise error.with_context(broker=broker.address)
-                return response
+                return attempt()
             except KafkaException as failure:
                 error = failure
-            fault = fault_for(error)
-            if fault not in (Fault.RETRY, Fault.REFRESH) or (ends is not None and ends(error, deadline)):
+            if is_final(error):
                 raise error
-            if fault is Fault.REFRESH:
+            if fault_of(error) is Fault.REFRESH:
                 (forget or self._forget)(error)
             failures += 1
             pause = self._pauses.seconds(failures)
-            topic = TRANSACTION_STATE if find is None else OFFSETS
+            topic = TRANSACTION_STATE if forget is None else OFFSETS
             if is_unavailable(error):
                 self._cluster.internal_topics.waits(topic, f"transactional id {self._status.transactional_id}")
             if handler.now() + pause >= deadline or self._cluster.closed:

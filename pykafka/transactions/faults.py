@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 
 from pykafka.exceptions import (
@@ -35,7 +37,9 @@ from pykafka.exceptions import (
     TransactionalIdAuthorizationFailed,
     TransactionalIdNotFound,
     TransactionCoordinatorFenced,
+    TransactionError,
     TransactionFatalError,
+    TransactionUnfinishedError,
     UnknownMemberId,
     UnsupportedVersion,
     WrongBrokerError,
@@ -174,3 +178,33 @@ def fatal_error(
     return TransactionFatalError(
         f"transactional id {transactional_id!r}: {about}: {error}; close() the producer, and make another{doubt}"
     )
+
+
+def unfinished_error(
+    transactional_id: str, what: str, cause: KafkaException | None = None
+) -> TransactionUnfinishedError:
+    """Return the error of a call that is not complete in time.
+
+    :param what: has become of the transaction, and what to do
+    :param cause: the last error
+    """
+    last = "" if cause is None else f". The last error was: {cause}"
+    error = TransactionUnfinishedError(f"not complete in time: the transaction {transactional_id!r} {what}{last}")
+    error.__cause__ = cause
+    return error
+
+
+@contextmanager
+def answered_in_time(transactional_id: str, call: str) -> Iterator[None]:
+    """Raise retriable errors of a block, which has retried them until the time was up, as `TransactionUnfinishedError`.
+
+    :param call: to make again
+    """
+    try:
+        yield
+    except TransactionError:
+        raise
+    except KafkaException as error:
+        if fault_of(error) not in (Fault.RETRY, Fault.REFRESH):
+            raise
+        raise unfinished_error(transactional_id, f"cannot begin; call {call} again", error) from error

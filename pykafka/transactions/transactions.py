@@ -29,11 +29,13 @@ from pykafka.transactions.faults import (
     END_TXN,
     FATAL_FOR_BATCHES,
     Fault,
+    answered_in_time,
     fatal_error,
     fault_of,
     fault_of_end,
     is_fence,
     is_out,
+    unfinished_error,
 )
 from pykafka.transactions.late import LateRequests
 from pykafka.transactions.states import (
@@ -147,7 +149,9 @@ class Transactions:
         if consumer is not None:
             check_consumer(consumer, "init_transactions()")
         with (turn := self._handler.Lock()), self._call(turn, "init_transactions()", timeout) as deadline:
-            if not self._settle(deadline, consumer):
+            with answered_in_time(self.transactional_id, "init_transactions()"):
+                is_ready = self._settle(deadline, consumer)
+            if not is_ready:
                 raise self.status.refusal("init_transactions()")
 
     def _settle(self, deadline: float, consumer: Committing | None = None) -> bool:
@@ -230,8 +234,8 @@ class Transactions:
                     return
                 fault = fault_of_end(error)
                 if fault in (Fault.RETRY, Fault.REFRESH):
-                    raise TransactionUnfinishedError(
-                        f"the transaction {self.transactional_id!r} is not ended in time; begin the next one again: {error}"
+                    raise unfinished_error(
+                        status.transactional_id, "is not ended; begin the next one again", error
                     ) from error
                 with self._raising_fatal("the transaction has not ended"):
                     if fault is Fault.FATAL:
@@ -246,7 +250,8 @@ class Transactions:
         """
         self._engine.check_open()
         with (turn := self._handler.Lock()), self._call(turn, "begin_transaction()", timeout) as deadline:
-            self._settle(deadline, consumer)
+            with answered_in_time(self.transactional_id, "begin_transaction()"):
+                self._settle(deadline, consumer)
             # first what an abort needs, which an interrupt may make necessary at any step from here on
             if consumer is not None:
                 self._consumers[consumer] = None
@@ -281,10 +286,10 @@ class Transactions:
         left = self._engine.wait_all(left_ms(deadline, self._handler.now(), 1), total=True)
         self._engine.raise_worker_exception()
         if left and self.status.state is State.COMMITTING:
-            raise TransactionUnfinishedError(
-                f"{left} messages are not acknowledged yet, so the transaction {self.transactional_id!r} is not committed; "
-                "call commit_transaction() again, or abort_transaction()"
+            what = (
+                f"is not committed, as {left} messages are not acknowledged yet; call commit_transaction() again, or "
             )
+            raise unfinished_error(self.transactional_id, what + "abort_transaction()")
 
     def abort(self, timeout: float | None = None, owner: object = None) -> None:
         """Abort the transaction; see `KafkaProducer.abort_transaction`.
@@ -355,10 +360,8 @@ class Transactions:
         except TransactionError:
             raise
         except KafkaException as error:
-            raise TransactionUnfinishedError(
-                f"the transaction {self.transactional_id!r} is aborted, but no epoch for the next one came in time; call "
-                f"abort_transaction() again, or begin_transaction(), which asks for it too. The last error was: {error}"
-            ) from error
+            what = "is aborted, and lacks the epoch of the next one; call abort_transaction() again, or begin_transaction()"
+            raise unfinished_error(self.transactional_id, what, error) from error
         self._try_to_refuse_late(deadline)
 
     def _raise_uncommitted(self, error: KafkaException, deadline: float) -> Never:
@@ -405,12 +408,8 @@ class Transactions:
         self._end_left_open(deadline)
 
     def _unfinished(self, what: str, cause: KafkaException | None) -> TransactionUnfinishedError:
-        error = TransactionUnfinishedError(
-            f"the {what} of the transaction {self.transactional_id!r} is not answered in time, and may be made or not; call "
-            f"{what}_transaction() again{'' if cause is None else f'. The last error was: {cause}'}"
-        )
-        error.__cause__ = cause
-        return error
+        about = f"has no answer to its {what}, which may be made or not; call {what}_transaction() again"
+        return unfinished_error(self.transactional_id, about, cause)
 
     @contextmanager
     def _raising_fatal(self, what: str) -> Iterator[None]:

@@ -10,7 +10,7 @@ import pytest
 
 from pykafka import KafkaClient, ProducerRecord, aio, exactly_once
 from pykafka.common import OffsetType, TopicPartition
-from pykafka.exceptions import GroupLoadInProgress, InvalidProducerEpoch, TransactionAbortableError
+from pykafka.exceptions import InvalidProducerEpoch, TransactionAbortableError, TransactionUnfinishedError
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.kafkaproducer import KafkaProducer
 from pykafka.protocol import wire
@@ -119,7 +119,7 @@ def test_it_is_done_if_need_be(release: str, known: bool) -> None:
 
 def test_an_end_that_gets_no_answer_is_finished_by_the_next_call(following: Following) -> None:
     failure = following.cluster.fail("EndTxn", "COORDINATOR_LOAD_IN_PROGRESS", 1000)
-    with pytest.raises(GroupLoadInProgress):
+    with pytest.raises(TransactionUnfinishedError):
         following.producer.init_transactions(timeout=0.5, consumer=following.consumer)
     failure.end()
     following.producer.begin_transaction()
