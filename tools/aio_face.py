@@ -99,7 +99,7 @@ FACADES: dict[str, list[Facade]] = {
             "KafkaProducer",
             "Sends",
             plain=frozenset({"room", "metrics"}),
-            own=frozenset({"produce", "transaction", "send_offsets"}),
+            own=frozenset({"produce", "transaction", "init_transactions", "send_offsets"}),
             left=frozenset({"stop", "make"}),
         ),
     ],

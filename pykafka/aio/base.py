@@ -389,6 +389,10 @@ class Sends(Sending[K, V], Closing["KafkaProducer[K, V]"], Generic[K, V]):
         """Return a transaction for an `async with` block, as `pykafka.KafkaProducer.transaction`."""
         return Transaction(self._here.transaction(None if consumer is None else consumer._inner))
 
+    async def init_transactions(self, timeout: float | None = None, consumer: Records[Any, Any] | None = None) -> None:
+        """Fence other producers with this transactional id, as `pykafka.KafkaProducer.init_transactions`."""
+        await bridged(lambda: self._here.init_transactions(timeout, None if consumer is None else consumer._inner))
+
     async def send_offsets(
         self,
         consumer: Records[Any, Any],

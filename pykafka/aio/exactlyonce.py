@@ -48,7 +48,7 @@ async def exactly_once(
     cancellation aborts the transaction, unless its commit was sent: `producer.close()` completes that.
     """
     attempts = TransactionRetries(getattr(consumer, "_inner", consumer), getattr(producer, "_inner", producer))
-    await producer.init_transactions()
+    await producer.init_transactions(consumer=consumer)
     function, handled = _Function(fn, getattr(consumer, "_inner", consumer)), 0
     async for records in consumer.batches(max_records):
         try:

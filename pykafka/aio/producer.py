@@ -39,7 +39,6 @@ class KafkaProducer(Sends[K, V]):
     flush = coroutine(_KafkaProducer.flush)
     close = coroutine(_KafkaProducer.close)
     purge = coroutine(_KafkaProducer.purge)
-    init_transactions = coroutine(_KafkaProducer.init_transactions)
     begin_transaction = coroutine(_KafkaProducer.begin_transaction)
     commit_transaction = coroutine(_KafkaProducer.commit_transaction)
     abort_transaction = coroutine(_KafkaProducer.abort_transaction)

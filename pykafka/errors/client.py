@@ -237,10 +237,11 @@ class TransactionAbortedError(TransactionError):
 
 
 class TransactionUnfinishedError(TransactionError):
-    """Raised when a commit or an abort is not complete in time. Call the same method again.
+    """Raised when a commit, an abort, a begin or `init_transactions()` is not complete in time. Call the same method again.
 
     It is not known whether the transaction has ended, unless the text says that it is aborted: then the producer lacks the
-    epoch of the next one, which `begin_transaction()` asks for, too.
+    epoch of the next one, which `begin_transaction()` asks for, too. After a begin, no transaction is open. `__cause__` is
+    the last error of a broker, or of the way to it.
     """
 
     retriable = True

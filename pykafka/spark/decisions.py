@@ -89,8 +89,14 @@ class Decisions:
 
     def _taken_over(self, cluster: BaseCluster) -> ProducerEpoch:
         """Fence other drivers: they decide no more."""
-        coordinator = coordinator_of(cluster, self._prefix)
-        return ProducerEpoch(*coordinator.init(self._options.timeout_ms, self._deadline(cluster), False))
+        coordinator, deadline = coordinator_of(cluster, self._prefix), self._deadline(cluster)
+        at = ProducerEpoch(*coordinator.init(self._options.timeout_ms, deadline, False))
+        if at.epoch > 0 and not at.implicit and coordinator.takes_late_offsets(deadline):  # of a driver that died
+            try:
+                coordinator_of(cluster, self._prefix, at).refuse_late((), (self._prefix,), deadline)
+            except ENDED_BY_OTHERS as error:
+                raise fenced(self._prefix) from error
+        return at
 
     def _last(self, cluster: BaseCluster) -> Record | None:
         offsets = GroupOffsets(cluster, self._prefix, BACKOFF_MS, RETRIES).fetch([self._marker])

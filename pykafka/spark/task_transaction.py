@@ -20,7 +20,8 @@ from pykafka.exceptions import (
 from pykafka.spark.data_loss import log
 from pykafka.spark.epochs import Plan, ProducerEpoch
 from pykafka.spark.errors import FencedWriteError, SinkError
-from pykafka.transactions.coordinator import Coordinator, Fault, fault_of
+from pykafka.transactions.coordinator import Coordinator
+from pykafka.transactions.faults import Fault, fault_of
 from pykafka.transactions.states import TransactionalWindow, TransactionStatus, number_in_transaction
 from pykafka.transactions.transactions import ADD_PARTITIONS_TIMEOUT_S, PRODUCE_EXPLICIT, PRODUCE_IMPLICIT
 

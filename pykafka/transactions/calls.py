@@ -84,17 +84,22 @@ class Transacting:
     _transactions: Transactions | None = None
     _engine: Any
 
-    def init_transactions(self, timeout: float | None = None) -> None:
+    def init_transactions(self, timeout: float | None = None, consumer: Committing | None = None) -> None:
         """Fence other producers with this transactional id, and wait until what they left open is ended (KIP-98).
 
         `begin_transaction()` does it if it was not called. Call it before you read what earlier transactions have committed.
 
         :param timeout: how long to wait (s); None: `max_block_ms`
+        :param consumer: a `KafkaConsumer` whose offsets the transactions are to commit: name it before it reads. Brokers before
+            Kafka 3.6 take offsets of a predecessor that died, behind the end of its transaction, and the consumer would wait
+            for ever; two requests, if there was a predecessor, make them refuse those
         :raises TransactionStateError: a transaction is open, or the producer has no transactional id
         :raises TransactionFatalError: the cluster refuses, as without permission for the transactional id
-        :raises KafkaException: no coordinator answered in time; call it again
+        :raises ValueError: see `send_offsets`
+        :raises TransactionUnfinishedError: it is not complete in time, though tried until then; call it again
+        :raises KafkaException: brokers refuse for another reason
         """
-        self._given("init_transactions()").init(timeout)
+        self._given("init_transactions()").init(timeout, consumer)
 
     def begin_transaction(self, timeout: float | None = None) -> None:
         """Begin a transaction: messages from now on are part of it. Waits for brokers only if an epoch is needed.
@@ -102,7 +107,8 @@ class Transacting:
         :param timeout: how long to wait (s); None: `max_block_ms`
         :raises TransactionStateError: one is open, or its commit was interrupted
         :raises TransactionFatalError: the producer can make no more transactions
-        :raises KafkaException: no coordinator answered in time
+        :raises TransactionUnfinishedError: it is not complete in time, though tried until then; call it again
+        :raises KafkaException: brokers refuse for another reason
         """
         self._given("begin_transaction()").begin(timeout)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -13,43 +12,13 @@ from pykafka._version import __version__
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import (
     ConcurrentTransactions,
-    ConnectionRefused,
-    ConnectTimeoutError,
-    FencedInstanceId,
-    FencedMemberEpoch,
-    GroupCoordinatorNotAvailable,
-    GroupIdNotFound,
-    GroupLoadInProgress,
-    IllegalGeneration,
+    GroupAuthorizationFailed,
     IncompleteResponseError,
-    InvalidProducerEpoch,
-    InvalidProducerIdMapping,
-    InvalidRequest,
-    InvalidTransactionTimeout,
-    InvalidTxnState,
     KafkaException,
-    NameResolutionError,
-    NoBrokersAvailableError,
-    NotCoordinatorForGroup,
     OperationNotAttempted,
-    ProducerFenced,
-    ProducerFencedError,
-    ProtocolClientError,
-    ProxyError,
-    StaleMemberEpoch,
-    ThrottledError,
-    TlsError,
-    TopicRecreatedError,
-    TransactionAbortable,
-    TransactionalIdAuthorizationFailed,
-    TransactionalIdNotFound,
-    TransactionCoordinatorFenced,
-    TransactionFatalError,
-    UnknownMemberId,
     UnknownTopicId,
     UnknownTopicOrPartition,
     UnsupportedVersion,
-    WrongBrokerError,
     error_for,
 )
 from pykafka.metadata.elections import wait_for_coordinator
@@ -57,8 +26,9 @@ from pykafka.metadata.group_offsets import NO_ID, by_topic, commits_by_topic, re
 from pykafka.metadata.internal_topics import OFFSETS, is_unavailable
 from pykafka.metadata.internal_topics import TRANSACTIONS as TRANSACTION_STATE
 from pykafka.metrics.listener import FAILED
-from pykafka.network.authentication import LOGIN_ERRORS, is_answer
+from pykafka.network.authentication import is_answer
 from pykafka.protocol import wire
+from pykafka.transactions.faults import END_TXN, Fault, changed_nothing, fault_of, fault_of_end
 from pykafka.transactions.states import OFFSETS_OF_TXN
 from pykafka.utils.backoff import Backoff
 from pykafka.utils.error_handlers import left_ms
@@ -74,47 +44,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 R = TypeVar("R", bound=Any)
-#: The errors of Produce after which no abort helps. An old epoch is not one of them: the coordinator returns the reason.
-FATAL_FOR_BATCHES = (TransactionalIdAuthorizationFailed, ProducerFenced)
-#: The errors of a group for a member that is out of it, or of another generation.
-OUT_OF_GROUP = (
-    FencedInstanceId,
-    FencedMemberEpoch,
-    GroupIdNotFound,
-    IllegalGeneration,
-    StaleMemberEpoch,
-    UnknownMemberId,
-)
-#: Errors which prove that their EndTxn changed nothing, and never will. Any other error may come after the coordinator has
-#: written its decision: UNKNOWN_SERVER_ERROR; COORDINATOR_NOT_AVAILABLE and NOT_COORDINATOR if replicas failed meanwhile.
-UNCHANGED = (
-    ConcurrentTransactions,
-    GroupLoadInProgress,
-    TransactionAbortable,
-    ProducerFenced,
-    InvalidProducerEpoch,
-    InvalidProducerIdMapping,
-    InvalidTxnState,
-    InvalidRequest,
-    TransactionalIdAuthorizationFailed,
-    TransactionalIdNotFound,
-    UnsupportedVersion,
-)
-#: Errors of requests that were not sent.
-NOT_SENT = (
-    ConnectionRefused,
-    ConnectTimeoutError,
-    NameResolutionError,
-    NoBrokersAvailableError,
-    ProxyError,
-    ThrottledError,
-    TlsError,
-    WrongBrokerError,
-    *LOGIN_ERRORS,
-)
 CHANNEL = "transactions"
-#: The request whose answer says how the transaction has ended.
-END_TXN = "EndTxn"
 #: The key type of FindCoordinator.
 TRANSACTIONS = 1
 #: The finalized feature that says which version of transactions the cluster has, and the version that needs no AddPartitions.
@@ -127,102 +57,12 @@ OFFSET_COMMIT = {False: 4, True: 5}
 COMMIT_BY_ID = 6
 #: From which version on InitProducerId raises the epoch of a producer that names its own (KIP-360).
 INIT_BUMPS = 3
+#: From which version of TxnOffsetCommit on coordinators of groups certainly ask whether its transaction is open (KIP-890).
+REFUSES_LATE = 4
 #: From which version on TxnOffsetCommit names the member (KIP-447).
 NAMES_MEMBER = 3
 #: The pauses between attempts, the first and the longest (ms): coordinators mostly are ready after a few milliseconds.
 PAUSE_MS, PAUSE_MAX_MS = 20, 1000
-
-
-class Fault(Enum):
-    """The consequence of an error for the transaction."""
-
-    #: The same request again, after a pause.
-    RETRY = "retriable"
-    #: The coordinator has moved, or is gone: find it, then as RETRY.
-    REFRESH = "refresh and retry"
-    #: The transaction can only be aborted.
-    ABORT = "abortable"
-    #: It is not known whether the coordinator has ended the transaction, and another attempt would not show it.
-    UNKNOWN = "outcome unknown"
-    #: The producer can make no more transactions.
-    FATAL = "fatal"
-
-
-#: Errors of requests to a coordinator; of an error whose class is not here, its nearest ancestor's.
-FAULTS: dict[type[KafkaException], Fault] = {
-    ConcurrentTransactions: Fault.RETRY,
-    GroupLoadInProgress: Fault.RETRY,
-    ThrottledError: Fault.RETRY,
-    NotCoordinatorForGroup: Fault.REFRESH,
-    GroupCoordinatorNotAvailable: Fault.REFRESH,
-    NoBrokersAvailableError: Fault.REFRESH,
-    **dict.fromkeys(LOGIN_ERRORS, Fault.FATAL),
-    TransactionAbortable: Fault.ABORT,
-    TopicRecreatedError: Fault.ABORT,
-    ProducerFenced: Fault.FATAL,
-    InvalidProducerEpoch: Fault.FATAL,
-    InvalidProducerIdMapping: Fault.FATAL,
-    InvalidTxnState: Fault.FATAL,
-    InvalidTransactionTimeout: Fault.FATAL,
-    TransactionalIdAuthorizationFailed: Fault.FATAL,
-    TransactionalIdNotFound: Fault.FATAL,
-    TransactionCoordinatorFenced: Fault.FATAL,
-    UnsupportedVersion: Fault.FATAL,
-}
-
-
-def fault_of(error: KafkaException) -> Fault:
-    """Return the consequence of an error that a coordinator answered, or that kept its answer from coming."""
-    for cls in type(error).__mro__:
-        if cls in FAULTS:
-            return FAULTS[cls]
-    if not isinstance(error, ProtocolClientError):
-        return Fault.REFRESH if error.retriable else Fault.FATAL
-    return Fault.RETRY if error.retriable else Fault.ABORT
-
-
-def changed_nothing(error: KafkaException) -> bool:
-    """Return whether an error proves that its request has changed nothing, and will change nothing later."""
-    return isinstance(error, (*UNCHANGED, *NOT_SENT))
-
-
-def fault_of_end(error: KafkaException) -> Fault:
-    """Return the consequence of an error of EndTxn: see `fault_of`; an error that proves nothing is UNKNOWN."""
-    fault = fault_of(error)
-    return fault if fault in (Fault.RETRY, Fault.REFRESH) or changed_nothing(error) else Fault.UNKNOWN
-
-
-def is_fence(error: KafkaException) -> bool:
-    """Return whether an error says that another producer has the transactional id."""
-    return isinstance(error, (ProducerFenced, InvalidProducerEpoch))
-
-
-def is_out(error: KafkaException) -> bool:
-    """Return whether the group has refused the offsets of a member that is out of it, or of another generation."""
-    return isinstance(error, OUT_OF_GROUP)
-
-
-def fatal_error(
-    transactional_id: str, timeout_ms: int, error: KafkaException, what: str, doubt: str
-) -> TransactionFatalError:
-    """Return the error of a producer that can make no more transactions.
-
-    :param timeout_ms: after which the coordinator aborts a transaction
-    :param error: that a broker answered
-    :param what: has failed
-    :param doubt: ends the text, if it is not known whether a transaction is committed
-    """
-    if is_fence(error):
-        return ProducerFencedError(
-            f"another producer has taken over the transactional id {transactional_id!r}, or the transaction was open "
-            f"for longer than transaction_timeout_ms={timeout_ms}; close() this producer, and make another if this "
-            f"program is still to write: {error}{doubt}"
-        )
-    late = f" (it may have been open for longer than transaction_timeout_ms={timeout_ms})"
-    about = f"{what}{late if isinstance(error, InvalidTxnState) else ''}"
-    return TransactionFatalError(
-        f"transactional id {transactional_id!r}: {about}: {error}; close() the producer, and make another{doubt}"
-    )
 
 
 class Coordinator:
@@ -269,8 +109,14 @@ class Coordinator:
 
     def can_bump_epoch(self, deadline: float) -> bool:
         """Return whether the coordinator raises the epoch of one that names its own (since Kafka 2.5); errors: see `_ask`."""
-        coordinator = self._coordinator(deadline)
-        return coordinator.api_version(wire.InitProducerIdRequest, INIT, self._left_ms(deadline)) >= INIT_BUMPS
+        return self._version(wire.InitProducerIdRequest, deadline, INIT) >= INIT_BUMPS
+
+    def takes_late_offsets(self, deadline: float) -> bool:
+        """Return whether coordinators of groups may take offsets behind the end of their transaction; errors: see `_ask`.
+
+        Those since Kafka 3.6 do not; the version of TxnOffsetCommit that tells is of 3.8. One broker stands for all.
+        """
+        return self._version(wire.TxnOffsetCommitRequest, deadline) < REFUSES_LATE
 
     @property
     def unanswered(self) -> bool:
@@ -283,8 +129,7 @@ class Coordinator:
         return OFFSETS_OF_TXN in self._status.unanswered
 
     def _is_implicit(self, deadline: float) -> bool:
-        coordinator = self._coordinator(deadline)
-        if coordinator.api_version(wire.EndTxnRequest, timeout_ms=self._left_ms(deadline)) < END[True]:
+        if self._version(wire.EndTxnRequest, deadline) < END[True]:
             return False
         request = wire.ApiVersionsRequest(client_software_name="pykafka", client_software_version=__version__)
         response = self._ask(request, deadline, None, lambda found: self._error(found.error_code, "ApiVersions"))
@@ -360,8 +205,17 @@ class Coordinator:
         :param keys: the partitions to which batches may come
         :param groups: the groups to which offsets may come
         """
+        denied: set[str] = set()
         for group in sorted(groups):
-            self.add_offsets(group, deadline)
+            try:
+                self.add_offsets(group, deadline)
+            except GroupAuthorizationFailed as error:  # `send_offsets()` raises it, if the program goes so far
+                log.warning(
+                    "transactional id %s: late offsets are not refused: %s", self._status.transactional_id, error
+                )
+                denied.add(group)
+        if not keys and denied.issuperset(groups):  # no transaction is open
+            return
         if keys:
             self.add_partitions(keys, deadline, ends=self._is_gone)
         producer_id, epoch = self.end(False, deadline)
@@ -511,37 +365,67 @@ class Coordinator:
         :param ends: returns whether an error is final for this request, though it may pass for others; it has the deadline
         :raises KafkaException: the last error
         """
-        handler, failures = self._cluster.handler, 0
         fault_for = fault_of_end if tracked_api == END_TXN else fault_of
+
+        def attempt() -> R:
+            broker = self._coordinator(deadline) if find is None else find()
+            timeout_ms = min(self._left_ms(deadline), self._cluster.socket_timeout_ms)
+            with self._track_answer(tracked_api):
+                response = broker.call(
+                    request,
+                    self._channel(broker, request),
+                    timeout_ms=timeout_ms,
+                    ceiling=ceiling,
+                    reads=True,
+                    once=True,
+                    strict=True,
+                )
+                error = error_of(response)
+                if error is not None:
+                    raise error.with_context(broker=broker.address)
+            return response
+
+        def is_final(error: KafkaException) -> bool:
+            retried = fault_for(error) in (Fault.RETRY, Fault.REFRESH)
+            return not retried or (ends is not None and ends(error, deadline))
+
+        return self._retrying(attempt, deadline, is_final, forget)
+
+    def _version(self, request_cls: type[Request[Any]], deadline: float, ceiling: int | None = None) -> int:
+        """Return the highest version of an API that the coordinator and this client speak; see `_ask` for errors.
+
+        :param ceiling: no version above this one
+        """
+        return self._retrying(
+            lambda: self._coordinator(deadline).api_version(request_cls, ceiling, self._left_ms(deadline)),
+            deadline,
+            lambda error: fault_of(error) not in (Fault.RETRY, Fault.REFRESH),
+        )
+
+    def _retrying(
+        self,
+        attempt: Callable[[], R],
+        deadline: float,
+        is_final: Callable[[KafkaException], bool],
+        forget: Callable[[KafkaException], object] | None = None,
+    ) -> R:
+        """Return the result of the first attempt that succeeds; see `_ask` for parameters and errors.
+
+        :param is_final: returns whether an error ends it
+        """
+        handler, failures = self._cluster.handler, 0
         while True:
-            error: KafkaException | None
             try:
-                broker = self._coordinator(deadline) if find is None else find()
-                timeout_ms = min(self._left_ms(deadline), self._cluster.socket_timeout_ms)
-                with self._track_answer(tracked_api):
-                    response = broker.call(
-                        request,
-                        self._channel(broker, request),
-                        timeout_ms=timeout_ms,
-                        ceiling=ceiling,
-                        reads=True,
-                        once=True,
-                        strict=True,
-                    )
-                    error = error_of(response)
-                    if error is not None:
-                        raise error.with_context(broker=broker.address)
-                return response
+                return attempt()
             except KafkaException as failure:
                 error = failure
-            fault = fault_for(error)
-            if fault not in (Fault.RETRY, Fault.REFRESH) or (ends is not None and ends(error, deadline)):
+            if is_final(error):
                 raise error
-            if fault is Fault.REFRESH:
+            if fault_of(error) is Fault.REFRESH:
                 (forget or self._forget)(error)
             failures += 1
             pause = self._pauses.seconds(failures)
-            topic = TRANSACTION_STATE if find is None else OFFSETS
+            topic = TRANSACTION_STATE if forget is None else OFFSETS
             if is_unavailable(error):
                 self._cluster.internal_topics.waits(topic, f"transactional id {self._status.transactional_id}")
             if handler.now() + pause >= deadline or self._cluster.closed:

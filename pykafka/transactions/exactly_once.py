@@ -273,7 +273,9 @@ def exactly_once(
     :raises KafkaException: the consumer cannot read, or no other attempt mends it
     """
     attempts = TransactionRetries(consumer, producer)
-    producer.init_transactions()  # before anything is read: a predecessor's transaction is ended by now
+    producer.init_transactions(
+        consumer=consumer
+    )  # before anything is read: a predecessor's transaction is ended by now
     function, handled = Function(fn, consumer), 0
     for records in consumer.batches(max_records):
         try:

@@ -21,23 +21,23 @@ from pykafka.exceptions import (
     TransactionFatalError,
     TransactionUnfinishedError,
     UnknownTopicId,
-    UnknownTopicOrPartition,
 )
 from pykafka.handlers.interrupts import SingleCaller
 from pykafka.metrics.listener import TRANSACTION, kind_of
-from pykafka.transactions.coordinator import (
+from pykafka.transactions.coordinator import Coordinator, Groups
+from pykafka.transactions.faults import (
     END_TXN,
     FATAL_FOR_BATCHES,
-    Coordinator,
     Fault,
-    Groups,
+    answered_in_time,
     fatal_error,
     fault_of,
     fault_of_end,
     is_fence,
     is_out,
+    unfinished_error,
 )
-from pykafka.transactions.handover import leave, take
+from pykafka.transactions.late import LateRequests
 from pykafka.transactions.states import (
     Event,
     State,
@@ -100,6 +100,7 @@ class Transactions:
         self._max_block_ms = max_block_ms
         self.status = TransactionStatus(transactional_id)
         self._coordinator = Coordinator(engine.cluster, self.status)
+        self._late = LateRequests(engine.cluster, self.status, self._coordinator)
         self._consumers: WeakKeyDictionary[Committing, None] = WeakKeyDictionary()  # in their order
         #: The offsets in the transaction; those of the last one are kept until the next begins.
         self.sent_offsets: list[InTransaction] = []
@@ -143,23 +144,30 @@ class Transactions:
             if self.status.state in (State.FATAL, State.UNKNOWN):
                 self._put_back()
 
-    def init(self, timeout: float | None = None) -> None:
+    def init(self, timeout: float | None = None, consumer: Committing | None = None) -> None:
         """Fence producers with this transactional id; see `KafkaProducer.init_transactions`."""
+        if consumer is not None:
+            check_consumer(consumer, "init_transactions()")
         with (turn := self._handler.Lock()), self._call(turn, "init_transactions()", timeout) as deadline:
-            if not self._settle(deadline):
+            with answered_in_time(self.transactional_id, "init_transactions()"):
+                is_ready = self._settle(deadline, consumer)
+            if not is_ready:
                 raise self.status.refusal("init_transactions()")
 
-    def _settle(self, deadline: float) -> bool:
-        """Finish an abort, and take an epoch for which no request comes late; return False if a transaction is open."""
+    def _settle(self, deadline: float, consumer: Committing | None = None) -> bool:
+        """Finish an abort, and take an epoch for which no request comes late; return False if a transaction is open.
+
+        :param consumer: of the transactions to come
+        """
         if self.status.state is State.ABORTING:
             self._abort(deadline)
         if self.status.state in (State.UNINITIALIZED, State.INITIALIZING, State.UNKNOWN):
             self._init(deadline)
         elif self.status.state is not State.READY:
             return False
-        take(self._engine.cluster, self.status)  # this producer may have fenced one since
-        if self.status.unanswered:
-            self._take_new_epoch(deadline)
+        if consumer is not None:
+            self._late.expect(consumer, deadline)
+        self._late.take()  # this producer may have fenced one since
         self._refuse_late(deadline)
         return True
 
@@ -178,7 +186,8 @@ class Transactions:
             with self._engine.lock:
                 self.status.identified(producer_id, epoch)
                 self.status.implicit = implicit
-                take(self._engine.cluster, self.status)
+                self._late.has_predecessor |= not again and epoch > 0
+                self._late.take()
         text = "transactional id %s: producer id %d, epoch %d, transactions of version %d"
         log.info(text, self.transactional_id, producer_id, epoch, 2 if implicit else 1)
 
@@ -195,23 +204,17 @@ class Transactions:
         log.warning(text + "late, it counts for the next transaction", self.transactional_id, apis)
 
     def _refuse_late(self, deadline: float) -> None:
-        """Make brokers refuse batches and offsets of ended transactions that may still come to them."""
-        status = self.status
-        while status.may_come_late:
-            with self._raising_fatal("requests of the last transaction may still come"):
-                try:
-                    self._coordinator.refuse_late(status.late, status.late_groups, deadline)
-                    status.late.clear()
-                    status.late_groups.clear()
-                except UnknownTopicOrPartition as error:  # a topic was deleted: no batch comes to it any more
-                    status.late = {key for key in status.late if error.topic not in (None, key.topic)}
-
-    def _refuse_late_offsets(self, deadline: float) -> None:
-        """Make brokers refuse offsets of an ended transaction that may still come; if that fails, the next begin does it."""
-        try:
+        """Make brokers refuse all requests about ended transactions that may still come to them."""
+        if self.status.unanswered:
             self._take_new_epoch(deadline)
+        with self._raising_fatal("requests of the last transaction may still come"):
+            self._late.refuse(deadline)
+
+    def _try_to_refuse_late(self, deadline: float) -> None:
+        """Do so after a transaction has ended as it should; if that fails, the next begin does it."""
+        try:
             self._refuse_late(deadline)
-        except KafkaException as error:  # the transaction has ended as it should
+        except KafkaException as error:
             log.info("transactional id %s: the next begin asks again: %s", self.transactional_id, error)
 
     def _end_left_open(self, deadline: float) -> None:
@@ -231,8 +234,8 @@ class Transactions:
                     return
                 fault = fault_of_end(error)
                 if fault in (Fault.RETRY, Fault.REFRESH):
-                    raise TransactionUnfinishedError(
-                        f"the transaction {self.transactional_id!r} is not ended in time; begin the next one again: {error}"
+                    raise unfinished_error(
+                        status.transactional_id, "is not ended; begin the next one again", error
                     ) from error
                 with self._raising_fatal("the transaction has not ended"):
                     if fault is Fault.FATAL:
@@ -247,7 +250,8 @@ class Transactions:
         """
         self._engine.check_open()
         with (turn := self._handler.Lock()), self._call(turn, "begin_transaction()", timeout) as deadline:
-            self._settle(deadline)
+            with answered_in_time(self.transactional_id, "begin_transaction()"):
+                self._settle(deadline, consumer)
             # first what an abort needs, which an interrupt may make necessary at any step from here on
             if consumer is not None:
                 self._consumers[consumer] = None
@@ -282,10 +286,10 @@ class Transactions:
         left = self._engine.wait_all(left_ms(deadline, self._handler.now(), 1), total=True)
         self._engine.raise_worker_exception()
         if left and self.status.state is State.COMMITTING:
-            raise TransactionUnfinishedError(
-                f"{left} messages are not acknowledged yet, so the transaction {self.transactional_id!r} is not committed; "
-                "call commit_transaction() again, or abort_transaction()"
+            what = (
+                f"is not committed, as {left} messages are not acknowledged yet; call commit_transaction() again, or "
             )
+            raise unfinished_error(self.transactional_id, what + "abort_transaction()")
 
     def abort(self, timeout: float | None = None, owner: object = None) -> None:
         """Abort the transaction; see `KafkaProducer.abort_transaction`.
@@ -343,7 +347,7 @@ class Transactions:
             status.ended(*following)
         self._reads = False
         if status.late_groups:  # at once: whoever reads the group's offsets would wait for the next transaction
-            self._refuse_late_offsets(deadline)
+            self._try_to_refuse_late(deadline)
 
     def _take_epoch_after_abort(self, deadline: float, event: Event) -> None:
         """Take the epoch of the next transaction, and refuse what may still come to the one that is aborted.
@@ -356,16 +360,9 @@ class Transactions:
         except TransactionError:
             raise
         except KafkaException as error:
-            raise TransactionUnfinishedError(
-                f"the transaction {self.transactional_id!r} is aborted, but no epoch for the next one came in time; call "
-                f"abort_transaction() again, or begin_transaction(), which asks for it too. The last error was: {error}"
-            ) from error
-        try:
-            self._refuse_late(deadline)
-        except TransactionError:
-            raise
-        except KafkaException as error:
-            log.info("transactional id %s: the next begin asks again: %s", self.transactional_id, error)
+            what = "is aborted, and lacks the epoch of the next one; call abort_transaction() again, or begin_transaction()"
+            raise unfinished_error(self.transactional_id, what, error) from error
+        self._try_to_refuse_late(deadline)
 
     def _raise_uncommitted(self, error: KafkaException, deadline: float) -> Never:
         """Raise the error of a failed commit, and set the state after it."""
@@ -411,12 +408,8 @@ class Transactions:
         self._end_left_open(deadline)
 
     def _unfinished(self, what: str, cause: KafkaException | None) -> TransactionUnfinishedError:
-        error = TransactionUnfinishedError(
-            f"the {what} of the transaction {self.transactional_id!r} is not answered in time, and may be made or not; call "
-            f"{what}_transaction() again{'' if cause is None else f'. The last error was: {cause}'}"
-        )
-        error.__cause__ = cause
-        return error
+        about = f"has no answer to its {what}, which may be made or not; call {what}_transaction() again"
+        return unfinished_error(self.transactional_id, about, cause)
 
     @contextmanager
     def _raising_fatal(self, what: str) -> Iterator[None]:
@@ -438,7 +431,7 @@ class Transactions:
         if self._engine.cluster.listener is not None:
             self._engine.cluster.listener.on_fatal(made)
         with self._engine.lock:
-            leave(self._engine.cluster, self.status)
+            self._late.leave()
             self.status.on_fatal_error(made)
         return made
 
@@ -450,7 +443,7 @@ class Transactions:
                     self._commit(deadline)
                 elif self.status.state in (State.IN_TRANSACTION, State.ABORTABLE, State.COMMITTING, State.ABORTING):
                     self._abort(deadline)
-                elif self.status.state in (State.READY, State.INITIALIZING) and take(self._engine.cluster, self.status):
+                elif self.status.state in (State.READY, State.INITIALIZING) and self._late.take():
                     self._end_last(deadline)  # an end was cut off: its empty transaction may be open
             finally:
                 if self.status.state is State.UNKNOWN:

@@ -12,10 +12,8 @@ from pykafka import KafkaClient
 from pykafka.admin.transactions import TransactionState
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.exceptions import (
-    GroupLoadInProgress,
     InvalidProducerEpoch,
     ProducerFencedError,
-    ResponseTimeoutError,
     TransactionAbortableError,
     TransactionOutcomeUnknownError,
     TransactionUnfinishedError,
@@ -32,6 +30,7 @@ from pykafka.spark.optiontable import Mode
 from pykafka.testing import FakeCluster
 from pykafka.testing.transactions import Transaction
 from pykafka.transactions.exactly_once import TransactionRetries
+from tests.support.inside import coordinator_of, transactions_of
 from tests.support.logins import eventually
 
 NAME = "billing"
@@ -144,6 +143,30 @@ def test_a_late_request_does_not_count_for_the_next_transaction(
     assert again(client, late) != 0
     producer.produce("copies", b"second", partition=0)
     producer.commit_transaction()
+    assert committed(client) == [b"first", b"second"]
+
+
+@pytest.mark.parametrize("call", ["begin_transaction", "init_transactions"])
+@pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "CONCURRENT_TRANSACTIONS"])
+def test_a_begin_that_is_not_complete_in_time_says_what_to_do(
+    cluster: FakeCluster, producer: KafkaProducer[Any, Any], call: str, error: str
+) -> None:
+    failure = cluster.fail("InitProducerId", error, 1000)
+    with pytest.raises(TransactionUnfinishedError, match=rf"call {call}\(\) again. The last error was.*{error}"):
+        getattr(producer, call)(timeout=0.3)
+    failure.end()
+    getattr(producer, call)()
+
+
+def test_a_coordinator_that_is_not_found_at_once_is_looked_for_again(
+    cluster: FakeCluster, client: KafkaClient, producer: KafkaProducer[Any, Any]
+) -> None:
+    """The producer asks for its versions before it sends a request; that was not tried again."""
+    lose_an_answer(cluster, producer)
+    coordinator_of(transactions_of(producer))._found = None
+    cluster.cut("FindCoordinator", times=2)
+    with producer.transaction():
+        producer.produce("copies", b"second", partition=0)
     assert committed(client) == [b"first", b"second"]
 
 
@@ -286,7 +309,7 @@ def test_late_offsets_are_known_before_an_epoch_comes(lost_offsets: LostOffsets,
             producer.commit_transaction()
     failure = cluster.fail("InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS", 1000)
     call = producer.begin_transaction if how == "unknown" else producer.abort_transaction
-    with pytest.raises(GroupLoadInProgress if how == "unknown" else TransactionUnfinishedError):
+    with pytest.raises(TransactionUnfinishedError):
         call(timeout=0.5)
     assert TransactionRetries(lost_offsets.consumer, producer).is_unsettled
     failure.end()
@@ -487,11 +510,11 @@ def test_another_attempt_to_get_an_epoch_does_not_overtake_the_first(cluster: Fa
                         asked.append(call.session) if isinstance(call.request, wire.InitProducerIdRequest) else None
                     )
                 )
-                with pytest.raises((gevent.Timeout, ResponseTimeoutError)), gevent.Timeout(0.8):
+                with pytest.raises((gevent.Timeout, TransactionUnfinishedError)), gevent.Timeout(0.8):
                     second.init_transactions(timeout=seconds)
             with pytest.raises(ProducerFencedError):  # its connection is well again
                 first.commit_transaction()
-            with pytest.raises(ResponseTimeoutError):
+            with pytest.raises(TransactionUnfinishedError):
                 second.init_transactions(timeout=0.3)
         second.init_transactions()
         with second.transaction():

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from pykafka import KafkaClient
 from pykafka.cli.app import tools
 from pykafka.common import TopicPartition
-from pykafka.exceptions import GroupCoordinatorNotAvailable, OffsetsNotCommitted
+from pykafka.exceptions import GroupCoordinatorNotAvailable, OffsetsNotCommitted, TransactionUnfinishedError
 from pykafka.metadata import internal_topics
 from pykafka.metadata.internal_topics import FACTORS, OFFSETS, SHARES, TRANSACTIONS
 from tests.brokers import KafkaCluster
@@ -100,7 +100,7 @@ def test_a_transaction_warns_and_raises_the_reason(
     with KafkaClient(poor.hosts, **concurrency()) as client:
         with (
             client.producer(transactional_id=id_, max_block_ms=2000) as producer,
-            pytest.raises(GroupCoordinatorNotAvailable, match=reason(TRANSACTIONS)),
+            pytest.raises(TransactionUnfinishedError, match=reason(TRANSACTIONS)),
         ):
             producer.begin_transaction()
     assert len(warnings(caplog, f"transactional id {id_} waits: {reason(TRANSACTIONS)}")) == 1

@@ -87,7 +87,7 @@ def test_an_abort_that_gets_no_epoch_in_time_says_so(
             producer.produce("orders", b"not sent")
             virtual.sleep(6)  # the sender adds the partition no longer
             for _ in range(2 if again else 1):
-                with pytest.raises(TransactionUnfinishedError, match="is aborted, but no epoch") as raised:
+                with pytest.raises(TransactionUnfinishedError, match="is aborted, and lacks the epoch") as raised:
                     producer.abort_transaction(timeout=1.0)
                 assert isinstance(raised.value.__cause__, ConcurrentTransactions)
                 assert raised.value.retriable

@@ -38,7 +38,8 @@ from pykafka.exceptions import (
 )
 from pykafka.handlers import Handler
 from pykafka.producer.in_flight_window import Verdict
-from pykafka.transactions.coordinator import Coordinator, Fault, changed_nothing, fault_of, fault_of_end, is_fence
+from pykafka.transactions.coordinator import Coordinator
+from pykafka.transactions.faults import Fault, changed_nothing, fault_of, fault_of_end, is_fence
 from pykafka.transactions.states import TransactionalWindow
 
 
