@@ -36,7 +36,7 @@ from pykafka.metadata.reporting import Reporting
 from pykafka.metadata.topics import MakeTopic, TopicDict
 from pykafka.metrics.options import MetricsSettings
 from pykafka.network.addresses import parse_source
-from pykafka.network.api_versions import KnownVersions
+from pykafka.network.known_versions import KnownVersions
 from pykafka.network.node import CLIENT_ID, Node
 from pykafka.network.options import ConnectionSettings
 from pykafka.protocol import wire
@@ -533,7 +533,7 @@ class BaseCluster(Reporting):
         :raises ProtocolClientError: a partition's error, when retrying did not help
         """
         query = OffsetQuery({TopicPartition(*key): ms for key, ms in timestamps.items()}, max_offsets, isolation_level)
-        found: dict[Any, FoundOffset] = list_offsets(self, query, timeout_ms or self.socket_timeout_ms)
+        found: dict[Any, FoundOffset] = list_offsets(self, query, timeout_ms)
         return found
 
     def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Node:
