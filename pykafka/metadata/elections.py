@@ -118,7 +118,8 @@ def wait_for_topic(cluster: Unsettled, name: str, timeout_ms: int | None = None)
                 f"the topic has partitions without a leader after {patience_ms} ms; {why}", topic=name
             )
         failures += 1
-        cluster.handler.sleep(cluster.retry_backoff.seconds(failures))
+        pause = cluster.retry_backoff.seconds(failures)
+        cluster.handler.sleep(pause if timeout_ms is None else max(0.0, min(pause, deadline - now())))
 
 
 def _describes(name: str, response: wire.MetadataResponse) -> bool:
