@@ -40,9 +40,9 @@ log = logging.getLogger(__name__)
 Make = Callable[..., "GroupMembership"]
 #: The states of groups of the classic protocol that have no members.
 WITHOUT_MEMBERS = frozenset({"", "Dead", "Empty"})
-#: How long a call waits at least for the coordinator's answer about the group (s), also one whose time is up: a program that
-#: only makes calls without a wait then seldom needs a second one.
-ASK_S = 1.0
+#: How long a call waits at least for the coordinator's answer about the group (s), also one whose time is up: enough for one
+#: quick answer. The next call waits for the same one.
+ASK_S = 0.1
 
 
 class AutoMembership:

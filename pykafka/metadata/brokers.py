@@ -27,8 +27,8 @@ from pykafka.exceptions import (
 from pykafka.metadata.options import REBOOTSTRAP, MetadataSettings
 from pykafka.metadata.stale_brokers import StaleBrokers
 from pykafka.network.addresses import canonical_addresses, parse_hosts
-from pykafka.network.api_versions import KnownVersions
 from pykafka.network.dialing import Attempt
+from pykafka.network.known_versions import KnownVersions
 from pykafka.network.options import CANONICAL
 from pykafka.protocol import wire
 from pykafka.utils.error_handlers import left_ms
@@ -297,7 +297,7 @@ def first_answer(
     for broker in chain(brokers, again):  # in this order, as `again` grows meanwhile
         if left_ms is not None and not left_ms():
             break
-        hurried = broker.reach >= 2 and broker not in again
+        hurried = broker.reach >= 2 and broker not in again and broker.socket_timeout_ms > QUICK_CONNECT_MS
         slow.pop(broker, None)
         try:
             if hurried:

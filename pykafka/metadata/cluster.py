@@ -36,7 +36,7 @@ from pykafka.metadata.reporting import Reporting
 from pykafka.metadata.topics import MakeTopic, TopicDict
 from pykafka.metrics.options import MetricsSettings
 from pykafka.network.addresses import parse_source
-from pykafka.network.api_versions import KnownVersions
+from pykafka.network.known_versions import KnownVersions
 from pykafka.network.node import CLIENT_ID, Node
 from pykafka.network.options import ConnectionSettings
 from pykafka.protocol import wire
@@ -114,13 +114,13 @@ class BaseCluster(Reporting):
         self.allow_auto_create_topics = bool(allow_auto_create_topics)
         lookup = self.settings.client_dns_lookup
         self._seeds = Seeds(hosts, zookeeper_hosts, lookup, handler, self.socket_timeout_ms)
-        #: The coordinators that members of this client have found: others need not ask.
-        self.coordinators = Coordinators(handler)
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
         self.internal_topics = InternalTopics(self)
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter, self._known_versions)
+        #: The coordinators that members of this client have found: others need not ask.
+        self.coordinators = Coordinators(handler, self._known_brokers.stale)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
         self._cache = MetadataCache(handler, self._known_brokers, self._topics)
         # The answer of `topic_names`, and when it expires (s).
@@ -417,14 +417,14 @@ class BaseCluster(Reporting):
         within_ms: int | None = None,
         ceiling: int | None = None,
         telling: Callable[[R], bool] | None = None,
-        outdated: Callable[[R], bool] | None = None,
+        ask_by: Callable[[Node, int], R] | None = None,
     ) -> R:
         """Send a request to the first broker that answers: those connected first, then the others, then the seeds.
 
         :param timeout_ms: for each broker; by default the socket timeout
         :param within_ms: for all of them; None for no limit
         :param telling: returns whether an answer is useful; a useless one is returned only if all are
-        :param outdated: returns whether an answer is old; its broker is asked after the others from then on
+        :param ask_by: asks a broker, within a time (ms), in the place of `Node.call`
         :raises NoBrokersAvailableError: none answered; `.attempts` has every attempt
         """
         if self._closed:
@@ -437,10 +437,9 @@ class BaseCluster(Reporting):
                 answer = call_metadata(broker, request, each_ms, ceiling, self.handler, within_ms is not None)
                 self._cache.check(broker, answer)
                 return cast("R", answer)
-            found = broker.call(request, timeout_ms=each_ms, ceiling=ceiling, strict=within_ms is not None)
-            if outdated is not None and outdated(found):
-                self._known_brokers.stale.set_aside(broker.id)
-            return found
+            if ask_by is not None:
+                return ask_by(broker, each_ms or broker.socket_timeout_ms)
+            return broker.call(request, timeout_ms=each_ms, ceiling=ceiling, strict=within_ms is not None)
 
         with self._known_brokers.asking() if isinstance(request, wire.MetadataRequest) else nullcontext():
             brokers = self._known_brokers.candidates(self.seeds)
@@ -533,7 +532,7 @@ class BaseCluster(Reporting):
         :raises ProtocolClientError: a partition's error, when retrying did not help
         """
         query = OffsetQuery({TopicPartition(*key): ms for key, ms in timestamps.items()}, max_offsets, isolation_level)
-        found: dict[Any, FoundOffset] = list_offsets(self, query, timeout_ms or self.socket_timeout_ms)
+        found: dict[Any, FoundOffset] = list_offsets(self, query, timeout_ms)
         return found
 
     def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Node:

@@ -18,9 +18,10 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     error_for,
 )
+from pykafka.metadata.coordinator_search import GOOD_S, CoordinatorSearch, Key
 from pykafka.metadata.internal_topics import OFFSETS, TRANSACTIONS, is_unavailable
 from pykafka.metadata.partition import TopicMetadata
-from pykafka.metadata.stale_brokers import LEADERLESS_ANSWERS, REMEMBERED_S
+from pykafka.metadata.stale_brokers import LEADERLESS_ANSWERS, REMEMBERED_S, StaleBrokers
 from pykafka.network.patience import Patience
 from pykafka.protocol import wire
 from pykafka.utils.error_handlers import left_ms
@@ -38,8 +39,6 @@ CREATION_S = 3.0
 LEAST_MS = 100
 #: How many silent brokers a search with a deadline gets past.
 ASKED_IN_TIME = 3
-#: How long an answer is good for others (s): coordinators move.
-GOOD_S = 10.0
 #: How long one waits for the answer that another worker has asked for (s); then it asks, too.
 ASKED_TWICE_AFTER_S = 1.0
 NO_BROKERS = (
@@ -73,7 +72,7 @@ class Unsettled(Protocol):
         within_ms: int | None = None,
         ceiling: int | None = None,
         telling: Callable[[Any], bool] | None = None,
-        outdated: Callable[[Any], bool] | None = None,
+        ask_by: Callable[[Node, int], Any] | None = None,
     ) -> Any: ...
     def update(self, topics: Iterable[str | bytes] | None = None, timeout_ms: int | None = None) -> None: ...
     def get_group_coordinator(self, consumer_group: str, timeout_ms: int | None = None, /) -> Node: ...
@@ -121,7 +120,8 @@ def wait_for_topic(cluster: Unsettled, name: str, timeout_ms: int | None = None)
                 f"the topic has partitions without a leader after {patience_ms} ms; {why}", topic=name
             )
         failures += 1
-        cluster.handler.sleep(cluster.retry_backoff.seconds(failures))
+        pause = cluster.retry_backoff.seconds(failures)
+        cluster.handler.sleep(pause if timeout_ms is None else max(0.0, min(pause, deadline - now())))
 
 
 def _describes(name: str, response: wire.MetadataResponse) -> bool:
@@ -141,17 +141,16 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
     deadline = now() + (cluster.socket_timeout_ms if timeout_ms is None else timeout_ms) / 1000
     failures = 0
     topic, what = (TRANSACTIONS, f"transactional id {key}") if key_type else (OFFSETS, f"group {key}")
-    outdated = partial(cluster.coordinators.names_refused, key, key_type)
+    ask_by = partial(cluster.coordinators.ask, (key, key_type))
     while True:
         within_ms = each_ms = None
         if timeout_ms is not None:
             within_ms = left_ms(deadline, now(), LEAST_MS)
             # a silent broker leaves time for others
             each_ms = min(cluster.socket_timeout_ms, within_ms // max(1, min(ASKED_IN_TIME, len(cluster.brokers))))
-        # versions up to 3 ask for a single group
         request = wire.FindCoordinatorRequest(key=key, key_type=key_type)
         try:
-            response = cluster.call(request, ceiling=3, timeout_ms=each_ms, within_ms=within_ms, outdated=outdated)
+            response = cluster.call(request, timeout_ms=each_ms, within_ms=within_ms, ask_by=ask_by)
         except FieldNotAvailableError as too_old:  # version 0 has no key type
             raise UnsupportedVersion(
                 "transactions need brokers of Kafka 0.11 or later", api="FindCoordinator"
@@ -193,16 +192,19 @@ class Coordinators:
     its group; one that it does not give back costs the others `ASKED_TWICE_AFTER_S`.
 
     :param handler: supplies locks and clock
+    :param stale: the brokers that are asked after the others
     """
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, stale: StaleBrokers | None = None) -> None:
         self._handler = handler
+        self._stale = stale
         self.after_fork()
 
     def after_fork(self) -> None:
         """Start afresh in a forked child, in which the locks would stay taken."""
         self._found: dict[str, tuple[float, Node]] = {}
         self._asking: dict[str, LockType] = {}
+        self._search = CoordinatorSearch(self._handler)
         # The broker that refused last, by its number, and when (s); by key and its type.
         self._refused: dict[tuple[str, int], tuple[int, float]] = {}
         # Those that ask now, for calls whose own time was too short.
@@ -243,6 +245,13 @@ class Coordinators:
             if mine:
                 lock.release()
 
+    def ask(self, key: Key, broker: Node, timeout_ms: int) -> wire.FindCoordinatorResponse:
+        """Return the answer of a broker about a coordinator, or an earlier one of another; see `CoordinatorSearch.ask`."""
+        answered, response = self._search.ask(broker, key, timeout_ms)
+        if self._stale is not None and self.names_refused(*key, response):
+            self._stale.set_aside(answered.id)
+        return response
+
     def _await_patient(self, group: str, seconds: float) -> None:
         patience = self._patience.get(group)
         if patience is None or patience.wait(seconds):
@@ -276,6 +285,7 @@ class Coordinators:
         _, known = self._found.get(group, (0.0, None))
         if known is broker:
             self._found.pop(group, None)
+            self._search.forget((group, 0))
 
     def refused(self, key: str, broker: Node | None, error: object, key_type: int = 0) -> None:
         """Note that a broker has answered that it does not coordinate a group (0) or a transactional id (1); it may have moved.
@@ -284,6 +294,7 @@ class Coordinators:
         """
         if broker is None or not isinstance(error, NotCoordinatorForGroup):
             return
+        self._search.forget((key, key_type))
         now = self._handler.now()
         recent = {of: refusal for of, refusal in self._refused.copy().items() if now - refusal[1] < REMEMBERED_S}
         self._refused = {**recent, (key, key_type): (broker.id, now)}

@@ -51,6 +51,8 @@ class Leaders(Protocol):
     @property
     def handler(self) -> Handler: ...
     @property
+    def socket_timeout_ms(self) -> int: ...
+    @property
     def generation(self) -> int: ...
     @property
     def retry_backoff(self) -> Backoff: ...
@@ -98,9 +100,10 @@ class OffsetQuery(NamedTuple):
 Answers = tuple[dict[TopicPartition, FoundOffset], dict[TopicPartition, KafkaException]]
 
 
-def list_offsets(cluster: Leaders, query: OffsetQuery, timeout_ms: int) -> dict[TopicPartition, FoundOffset]:
+def list_offsets(cluster: Leaders, query: OffsetQuery, timeout_ms: int | None) -> dict[TopicPartition, FoundOffset]:
     """Ask for offsets by time; parameters and errors as `Cluster.list_offsets` has them."""
-    offsets, errors = list_each(cluster, query, timeout_ms, patient=True)
+    search = _Search(cluster, query, timeout_ms or cluster.socket_timeout_ms, patient=True, limited=bool(timeout_ms))
+    offsets, errors = search.run(once=False)
     if errors:
         raise next(iter(errors.values()))
     return offsets
@@ -121,12 +124,18 @@ def list_each(
 
 
 class _Search:
-    """One call of `list_each`, which has the parameters."""
+    """One call of `list_each`, which has the other parameters.
 
-    def __init__(self, cluster: Leaders, query: OffsetQuery, timeout_ms: int, patient: bool) -> None:
+    :param limited: whether also a patient call, requests included, ends by its time
+    """
+
+    def __init__(
+        self, cluster: Leaders, query: OffsetQuery, timeout_ms: int, patient: bool, limited: bool = False
+    ) -> None:
         self._cluster = cluster
         self._query = query
         self._patient = patient
+        self._limited = limited or not patient
         self._deadline = cluster.handler.now() + timeout_ms / 1000
         self._offsets: dict[TopicPartition, FoundOffset] = {}
 
@@ -168,8 +177,8 @@ class _Search:
         )
 
     def _left_ms(self) -> int | None:
-        """Return the rest of the time (ms); None for a patient caller: each request has the socket timeout."""
-        return None if self._patient else left_ms(self._deadline, self._cluster.handler.now(), LEAST_MS)
+        """Return the rest of the time (ms); None for a caller without a limit: each request has the socket timeout."""
+        return None if not self._limited else left_ms(self._deadline, self._cluster.handler.now(), LEAST_MS)
 
     def _ask_leaders(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, KafkaException]:
         """Ask each leader once, keep the offsets, and return the errors."""

@@ -16,13 +16,14 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     WrongBrokerError,
 )
+from pykafka.network.channel import PROBE
 from pykafka.network.dialing import Attempt
+from pykafka.network.known_versions import KnownVersions
 from pykafka.network.patience import Patience
 from pykafka.protocol import versions, wire
 from pykafka.protocol.schema import decode_response, encode_request
 from pykafka.protocol.versions import (
     HANG_UPS,
-    NAMES_BROKER,
     RANGES_0_8_2,
     Identity,
     NegotiationState,
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 NEGOTIATION_TIMEOUT_S = 10.0
 #: Pause between one connection that shows Kafka 0.8.2 and the next (s): a restart or a proxy's bad moment is over by then.
 EVIDENCE_PAUSE_S = 0.7
-#: How many connections must show 0.8.2 where other brokers of the cluster are newer, as in a rolling upgrade.
-HANG_UPS_BESIDE_NEWER = 8
 #: The client asks a broker that it took for 0.8.2 again after this time (s), which doubles up to the second one.
 ASK_AGAIN_S = 30.0
 ASK_AGAIN_MAX_S = 600.0
@@ -53,10 +52,6 @@ SESSION_TOO_SHORT = (
     "the broker has ended the session of the login before its first request; raise connections.max.reauth.ms of the broker, or "
     "get tokens that last longer"
 )
-#: The key of GetTelemetrySubscriptions, whose module ordinary clients do not load.
-TELEMETRY = 71
-#: DescribeTopicPartitions.
-PAGES = 75
 #: The name of no mechanism.
 NO_MECHANISM = "?"
 #: How often a pause looks whether the connection is still wanted (s).
@@ -67,88 +62,12 @@ log = logging.getLogger(__name__)
 #: How many addresses that hang up are remembered, each with a version that they answer.
 ADDRESSES_MAX = 1000
 
-# Addresses that were found to be 0.8.2 in this process, for its next clients: no more than a hint.
-_hints: set[str] = set()
-
 #: How long a connect may take that only finds out whether a broker is newer than the client thought (ms).
 ASK_AGAIN_CONNECT_MS = 3000
 
 
-def forget_hints() -> None:
-    """Forget which addresses were found to be 0.8.2, as a new process does not know them."""
-    _hints.clear()
-
-
-class KnownVersions:
-    """The known versions of one cluster's brokers: newer than Kafka 0.8.2, or not.
-
-    A broker that was newer once stays newer, by its number and by its address: where it closes connections later on, that is a
-    passing error. State: single stores.
-
-    :param broker_version: a hint: "0.8.2" saves most of the search where brokers are that old
-    """
-
-    def __init__(self, broker_version: str = "") -> None:
-        self._hinted = broker_version.startswith("0.8")
-        self._newer: set[int | str] = set()
-        self._oldest: set[str] = set()
-        #: The version of ApiVersions to begin with, by address, if brokers there close the connection on higher ones.
-        self.first_versions: dict[str, int] = {}
-        #: Whether a broker takes metrics of clients (KIP-714): only those with a plugin for them list its key.
-        self.take_telemetry = False
-        #: Whether the broker that answered last describes topics page by page (KIP-966).
-        self.has_pages = False
-        #: The id of the cluster, for brokers to check (KIP-1242); None until it is known, and if they are not to check it.
-        self.cluster_id: str | None = None
-        #: Whether a broker has asked this client to begin again at its first addresses (REBOOTSTRAP_REQUIRED).
-        self.sent_back = False
-        # Whether the broker that answered last checks whom the client means: others would refuse the question first.
-        self._checks = False
-
-    def hang_ups(self, id_: int, address: str) -> int | None:
-        """Return how many connections must show that a broker is 0.8.2; None if it cannot be.
-
-        :param id_: the broker's number; -1 for an address that may lead to any
-        """
-        if address in self._newer or id_ in self._newer:
-            return None
-        if self._newer:
-            return HANG_UPS_BESIDE_NEWER
-        return 1 if self._hinted or self._oldest or address in _hints else HANG_UPS
-
-    def identity(self, id_: int) -> Identity | None:
-        """Return the broker that a connection is meant for; None if its id is not known, or brokers do not check it.
-
-        :param id_: the broker's number; -1 for an address that may lead to any
-        """
-        return Identity(self.cluster_id, id_) if self.cluster_id and id_ >= 0 and self._checks else None
-
-    def learn(self, id_: int, address: str, ranges: ApiRanges) -> None:
-        """Remember a broker's versions; log a warning if it is 0.8.2."""
-        self.has_pages = PAGES in ranges
-        self._checks = ranges.get(wire.ApiVersionsRequest.api_key, (0, 0))[1] >= NAMES_BROKER
-        if ranges is not RANGES_0_8_2:
-            self.take_telemetry = self.take_telemetry or TELEMETRY in ranges
-            self._newer.add(address)
-            if id_ >= 0:
-                self._newer.add(id_)
-            if address in self._oldest:
-                log.warning(
-                    "broker %s is newer than Kafka 0.8.2 after all; this client uses its newer versions from now on",
-                    address,
-                )
-            self._oldest.discard(address)
-            _hints.discard(address)
-            return
-        if address not in self._oldest:
-            log.log(
-                logging.INFO if self._hinted else logging.WARNING,
-                "broker %s answers Metadata of version 0 and closes the connection when asked for its versions: it is taken "
-                "for Kafka 0.8.2, without timestamps, headers, groups and idempotence; the client asks again from time to time",
-                address,
-            )
-        self._oldest.add(address)
-        _hints.add(address)
+class SearchNeededError(KafkaException):
+    """Raised if the broker may be Kafka 0.8.2, and there is no time to find out."""
 
 
 def negotiate(
@@ -159,6 +78,7 @@ def negotiate(
     hang_ups: int | None = HANG_UPS,
     first_versions: dict[str, int] | None = None,
     identity: Identity | None = None,
+    hurried: bool = False,
 ) -> ApiRanges:
     """Return {api key: (lowest version, highest version)} of the broker at the other end.
 
@@ -173,7 +93,9 @@ def negotiate(
     :param hang_ups: how many connections must show that the broker is 0.8.2; None if the client knows it to be newer
     :param first_versions: the versions of ApiVersions to begin with, by address; this adds to them
     :param identity: the broker that the client means; None for any
+    :param hurried: raise an error if it takes pauses to find out whether the broker is 0.8.2
     :raises WrongBrokerError: it is another one
+    :raises SearchNeededError: the broker may be 0.8.2, and the call is hurried
     :raises ResponseTimeoutError: the broker did not answer
     :raises SocketDisconnectedError: it can not be reached any more
     :raises CorruptResponseError: the peer is no Kafka broker; the `.attempts` of each of these errors has this step
@@ -188,6 +110,7 @@ def negotiate(
             hang_ups,
             {} if first_versions is None else first_versions,
             identity,
+            hurried,
         )
     except KafkaException as error:
         if not error.ledger:  # else it is about connecting anew
@@ -206,6 +129,7 @@ def _negotiate_versions(
     hang_ups: int | None,
     first_versions: dict[str, int],
     identity: Identity | None,
+    hurried: bool,
 ) -> ApiRanges:
     began = _first_version(connection, first_versions)
     negotiation = VersionNegotiation(
@@ -216,7 +140,9 @@ def _negotiate_versions(
     cuts = 0
     while negotiation.result is None:
         if negotiation.needs_new_connection:
-            deadline = _connect_anew(connection, handler, negotiation, timeout_ms, deadline)
+            if hurried and _takes_long(negotiation, deadline - handler.now()):
+                raise SearchNeededError("it closes connections when asked for its versions", broker=connection.address)
+            deadline = _connect_anew(connection, handler, negotiation, timeout_ms, deadline, hurried)
             until = _answer_due(handler, timeout_ms, deadline)
         try:
             requests = negotiation.next_requests()
@@ -231,7 +157,7 @@ def _negotiate_versions(
             if connection.login_over:
                 raise SocketDisconnectedError(SESSION_TOO_SHORT, broker=connection.address) from None
             if negotiation.knows_the_broker and not connection.logs_in:
-                _check_for_sasl(connection, handler, timeout_ms, client_id)
+                _check_for_sasl(connection, handler, left_ms(deadline, handler.now(), 1), client_id)
             cuts += 1
             negotiation.hung_up()
         else:
@@ -242,7 +168,7 @@ def _negotiate_versions(
         first_versions[connection.address] = negotiation.version
     if negotiation.needs_new_connection:
         connection.disconnect()
-        connection.connect(timeout_ms)
+        connection.connect(min(timeout_ms, left_ms(deadline, handler.now(), 1)))
     return negotiation.result
 
 
@@ -261,14 +187,23 @@ def _answer_due(handler: Handler, timeout_ms: int, deadline: float) -> float:
     return min(handler.now() + min(timeout_ms / 1000, NEGOTIATION_TIMEOUT_S), deadline)
 
 
+def _takes_long(negotiation: VersionNegotiation, left_s: float) -> bool:
+    """Return whether a search for 0.8.2 has to pause now, or has no time left (s)."""
+    return negotiation.state is NegotiationState.ALIVE and (negotiation.evidence > 0 or left_s <= 0)
+
+
 def _connect_anew(
-    connection: BrokerConnection, handler: Handler, negotiation: VersionNegotiation, timeout_ms: int, deadline: float
+    connection: BrokerConnection,
+    handler: Handler,
+    negotiation: VersionNegotiation,
+    timeout_ms: int,
+    deadline: float,
+    hurried: bool,
 ) -> float:
     """Make the next connection of a negotiation, and return its deadline: that of the first one, while versions are tried."""
     connection.disconnect()
-    if (
-        negotiation.state is NegotiationState.ALIVE
-    ):  # what looks like 0.8.2 has to show it for longer than some connects may take
+    if negotiation.state is NegotiationState.ALIVE and not hurried:
+        # what looks like 0.8.2 has to show it for longer than some connects may take
         deadline = handler.now() + timeout_ms / 1000 + EVIDENCE_PAUSE_S
         if negotiation.evidence:
             _pause(connection, handler)
@@ -282,15 +217,18 @@ def _connect_anew(
 def _check_for_sasl(connection: BrokerConnection, handler: Handler, timeout_ms: int, client_id: str) -> None:
     """Ask over a new connection for a mechanism that does not exist: a listener with SASL names those that it offers.
 
+    :param timeout_ms: for all of it
     :raises SaslRequiredError: it wants a login
     """
     try:
         connection.disconnect()
+        deadline = handler.now() + timeout_ms / 1000
         connection.connect(timeout_ms)
-        patience = min(timeout_ms / 1000, NEGOTIATION_TIMEOUT_S)
+        until = _answer_due(handler, timeout_ms, deadline)
         request = wire.SaslHandshakeRequest(mechanism=NO_MECHANISM)
-        connection.send(encode_request(request, 0, 1, client_id), patience)
-        answer = decode_response(wire.SaslHandshakeRequest, 0, connection.receive(patience))[1]
+        connection.send(encode_request(request, 0, 1, client_id), max(until - handler.now(), 0.001))
+        frame = connection.receive(max(until - handler.now(), 0.001))
+        answer = decode_response(wire.SaslHandshakeRequest, 0, frame)[1]
     except KafkaException as error:
         log.debug("no answer to SaslHandshake at %s: %s", connection.address, error)
         return
@@ -391,6 +329,8 @@ class ApiVersions:
             self._doubted = False
             try:
                 self._negotiate(connection)
+            except SearchNeededError:
+                self._search(connection)
             except BaseException:
                 self._doubted = True
                 raise
@@ -413,7 +353,14 @@ class ApiVersions:
         identity = self._known_versions.identity(id_)
         try:
             ranges = negotiate(
-                connection, self._handler, timeout_ms, self._client_id, hang_ups, first_versions, identity
+                connection,
+                self._handler,
+                timeout_ms,
+                self._client_id,
+                hang_ups,
+                first_versions,
+                identity,
+                connection.hurried,
             )
         except WrongBrokerError:
             self._known_versions.sent_back = True
@@ -423,6 +370,14 @@ class ApiVersions:
             self._ask_again_at = self._handler.now() + self._ask_again_s
             self._ask_again_s = min(2 * self._ask_again_s, ASK_AGAIN_MAX_S)
         self.found = ranges
+
+    def _search(self, connection: BrokerConnection) -> None:
+        """Have a worker find out whether the broker is 0.8.2, and wait for it as long as the connection may take.
+
+        :raises ResponseTimeoutError: the worker is still at it
+        """
+        self._ask_over(None, connection.setup_left_ms)
+        connection.connect(connection.setup_left_ms)
 
     def _is_to_be_asked_again(self) -> bool:
         """Return whether the broker was taken for 0.8.2, and that a while ago."""
@@ -471,7 +426,7 @@ class ApiVersions:
             raise
 
     def _probe(self, connect_ms: int | None) -> None:
-        before, channel = self.found, self._node.channel("probe")
+        before, channel = self.found, self._node.channel(PROBE)
         channel.drop()
         self._doubted = True
         channel.open(connect_ms)

@@ -37,6 +37,9 @@ LENT_IDLE_MS = 5_000
 #: The channel for short requests of all members at a coordinator.
 SHARED = "members"
 
+#: The channel for asking a broker for its versions alone, for as long as that takes.
+PROBE = "probe"
+
 #: A connection that ends unused is no failure of the broker, unless it ends as soon as this (s), and the one before failed or
 #: did the same.
 BRIEF_S = 1.0
@@ -244,6 +247,7 @@ class Channel:
             raise self._last_error.again()
         self._sasl, self._ssl_config = sasl, ssl_config
         connection = self._connecting = self._make_connection()
+        connection.hurried = timeout_ms is not None and self._name != PROBE
         began = self._handler.now()
         try:
             self._check_open()

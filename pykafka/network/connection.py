@@ -118,6 +118,8 @@ class BrokerConnection:
     _finalizer: Generator[None] | None = None
     # What ended it, for workers that only notice that it has ended.
     _cause: KafkaException | None = None
+    #: Whether it is made for a call with a time limit.
+    hurried: bool = False
     # Correlation ids of what `request` sent and `response` has not read; None before the first `connect`.
     _expected: deque[int] | None = None
 

@@ -16,11 +16,12 @@ from pykafka.exceptions import (
 from pykafka.handlers.base import WeakCall
 from pykafka.metrics.listener import CONNECTION, THROTTLED, kind_of
 from pykafka.network import requestlog
-from pykafka.network.api_versions import ApiVersions, KnownVersions
+from pykafka.network.api_versions import ApiVersions
 from pykafka.network.channel import Channel, Channels
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.dialing import Route
 from pykafka.network.in_flight import InFlightRequest, Peer
+from pykafka.network.known_versions import KnownVersions
 from pykafka.network.options import ConnectionSettings
 from pykafka.network.requests import DRAIN_S
 from pykafka.protocol import wire

@@ -10,7 +10,7 @@ from typing import Any
 
 from pykafka.exceptions import RecordNotHandledError
 from pykafka.handlers.base import Handler, Worker
-from pykafka.network.api_versions import forget_hints
+from pykafka.network.known_versions import forget_hints
 from pykafka.testing.checker import Anomaly, Checker
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Drained, Fault, History, Left, OpenTopic

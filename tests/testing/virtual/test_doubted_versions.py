@@ -13,6 +13,7 @@ from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.coordinator.consumer import ConsumerCoordinator
 from pykafka.exceptions import KafkaException, ResponseTimeoutError, UnsupportedVersion
 from pykafka.network.api_versions import ASK_AGAIN_S
+from pykafka.network.known_versions import forget_hints
 from pykafka.network.node import Node
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster
@@ -191,3 +192,83 @@ def test_a_call_of_the_application_ends_in_time_if_its_broker_seems_to_lack_an_a
                 return virtual.now() - began
 
     assert scheduler.run(program) <= TIMEOUT_S + LEAST_S + SLACK_S
+
+
+def _looks_up(client: KafkaClient) -> object:
+    return client.cluster.list_offsets({("orders", 0): -2}, timeout_ms=round(TIMEOUT_S * 1000))
+
+
+def _begins(client: KafkaClient) -> object:
+    producer = client.producer(transactional_id="t")
+    return lambda: producer.init_transactions(timeout=TIMEOUT_S)
+
+
+def _reads(protocol: str) -> Callable[[KafkaClient], object]:
+    return lambda client: client.consumer("orders", group="readers", protocol=protocol).poll(timeout=TIMEOUT_S)
+
+
+@pytest.mark.parametrize(
+    "call", [_reads("classic"), _reads("consumer"), _reads("auto"), _describes, _begins, _looks_up]
+)
+def test_a_broker_that_may_be_old_keeps_no_call(
+    scheduler: Scheduler, virtual: VirtualHandler, call: Callable[[KafkaClient], Any]
+) -> None:
+    """Eight connections show that a broker beside newer ones is 0.8.2, with pauses: `poll(0.3)` took five seconds."""
+
+    def program() -> float:
+        with (
+            FakeCluster(brokers=2, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            cluster.create_topic("orders", 1)
+            cluster.set_coordinator("readers", 2)
+            cluster.set_coordinator("t", 2, "transaction")
+            cluster.set_leader("orders", 0, 2)
+            client.cluster.find_leaders([("orders", 0)])
+            client.cluster.brokers[1].channel("main").open()
+            cluster.cut("ApiVersions", broker=2, times=1_000)
+            began = virtual.now()
+            with suppress(KafkaException):
+                made = call(client)
+                if callable(made):
+                    made()
+            return virtual.now() - began
+
+    assert scheduler.run(program) <= TIMEOUT_S + LEAST_S + SLACK_S
+
+
+@pytest.mark.parametrize("timeout", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("newer", [True, False], ids=["beside newer ones", "alone"])
+def test_calls_with_little_time_find_out_that_a_broker_is_old(
+    scheduler: Scheduler, virtual: VirtualHandler, timeout: float, newer: bool
+) -> None:
+    """A worker finds out for all of them: each call would begin anew."""
+
+    def program() -> tuple[float, int]:
+        with FakeCluster(brokers=2, topics={"orders": 1}, handler=virtual, as_version="0.8.2") as cluster:
+            client = KafkaClient(cluster.hosts, handler=virtual, broker_version="0.8.2")
+            with client.producer() as producer:
+                producer.produce("orders", b"x")
+            client.close()
+            forget_hints()
+            with KafkaClient(cluster.hosts, handler=virtual) as client:
+                if newer:
+                    client.cluster._known_versions._newer.add("elsewhere:9092")
+                for node in client.cluster.brokers.values():
+                    node.drop_connections()
+                    node.versions.found = None
+                consumer = client.consumer(auto_offset_reset="earliest")
+                consumer.assign([TopicPartition("orders", 0)], timeout=timeout)
+                longest, ends = 0.0, virtual.now() + 20
+                while virtual.now() < ends:
+                    began = virtual.now()
+                    records = consumer.poll(timeout=timeout)
+                    longest = max(longest, virtual.now() - began)
+                    if records:
+                        return longest, len(records)
+                    virtual.sleep(0.05)
+                return longest, 0
+
+    longest, count = scheduler.run(program)
+    assert count == 1
+    assert longest <= timeout + LEAST_S + SLACK_S

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient
 from pykafka.admin import ConfigResource
+from pykafka.exceptions import KafkaException, NotCoordinatorForGroup, ResponseTimeoutError
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 
 GROUP, TOPIC = "readers", "orders"
 #: How long brokers refuse, or how long a call may take until it has records (s), and the requests of an API meanwhile.
 OUTAGE_S, WITHIN_S, REQUESTS_MAX = 20.0, 30.0, 45
+#: How long a call may take besides the answers that it waits for (s).
+SLACK_S = 0.6
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "consumer": {"protocol": "consumer"},
     "eager": {"protocol": "classic"},
@@ -105,6 +109,68 @@ def test_answers_that_take_seconds_come_all_the_same(
             assert any(consumer.poll(timeout=WITHIN_S / slices) for _ in range(slices))
             cluster.clear_faults()
             consumer.close()
+
+    run(program)
+
+
+def _reads(client: KafkaClient, timeout: float) -> Callable[[], object]:
+    consumer: Any = client.consumer(TOPIC, group=GROUP, protocol="classic")
+
+    def read() -> object:
+        consumer.poll(timeout=timeout)
+        return consumer.assignment()
+
+    return read
+
+
+def _begins(client: KafkaClient, timeout: float) -> Callable[[], object]:
+    producer = client.producer(transactional_id="t")
+
+    def begin() -> bool:
+        producer.init_transactions(timeout)
+        return True
+
+    return begin
+
+
+@pytest.mark.parametrize("make", [_reads, _begins])
+@pytest.mark.parametrize("timeout", [0.3, 1.0, 5.0])
+@pytest.mark.parametrize("latency_s", [0.2, 0.4, 0.9, 2.0, 3.0])
+def test_each_broker_is_asked_once_for_a_coordinator(
+    run: Run, virtual: VirtualHandler, make: Callable[[KafkaClient, float], Any], timeout: float, latency_s: float
+) -> None:
+    """An answer that came after its broker's part of the time was lost: ten requests, and seven seconds more at the worst."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        call = make(client, timeout)
+        cluster.track_requests()
+        cluster.fail("FindCoordinator", "NONE", times=1_000, latency_ms=round(latency_s * 1000))
+        began, done = virtual.now(), False
+        while not done:
+            with suppress(KafkaException):
+                done = bool(call())
+            assert virtual.now() - began < latency_s + timeout + SLACK_S
+        asked = Counter(request.broker for request in cluster.requests("FindCoordinator"))
+        assert set(asked.values()) == {1}
+        cluster.clear_faults()
+
+    run(program)
+
+
+def test_a_late_answer_about_a_coordinator_that_has_refused_does_not_count(run: Run, virtual: VirtualHandler) -> None:
+    """It names the former coordinator, as it was asked for before the group moved."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        cluster.set_coordinator(GROUP, 1)
+        with cluster.hold("FindCoordinator") as held:
+            for broker in client.cluster.brokers.values():
+                with pytest.raises(ResponseTimeoutError):
+                    client.cluster.coordinators.ask((GROUP, 0), broker, 100)
+            held.await_met(3)
+            cluster.set_coordinator(GROUP, 2)
+            client.cluster.coordinators.refused(GROUP, client.cluster.brokers[1], NotCoordinatorForGroup())
+        virtual.sleep(0.1)
+        assert client.cluster.get_group_coordinator(GROUP, 1_000).id == 2
 
     run(program)
 

@@ -13,7 +13,7 @@ import pytest
 from pykafka import KafkaClient, Plain, Scram
 from pykafka.exceptions import KafkaException, NoBrokersAvailableError
 from pykafka.handlers import Handler
-from pykafka.network import api_versions
+from pykafka.network import known_versions
 from pykafka.protocol import wire
 from tests.support import scripted
 from tests.support.loops import Concurrency
@@ -37,7 +37,7 @@ PLAIN, SCRAM = Plain("alice", USERS["alice"]), Scram("alice", USERS["alice"])
 def versions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make scripted brokers name the highest version of ApiVersions, and no version of the login's APIs."""
     monkeypatch.setitem(scripted.VERSIONS, wire.ApiVersionsRequest, wire.ApiVersionsRequest.max_version)
-    monkeypatch.setattr(api_versions, "_hints", set())
+    monkeypatch.setattr(known_versions, "_hints", set())
 
 
 class Picky:

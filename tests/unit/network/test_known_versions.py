@@ -11,8 +11,8 @@ import pytest
 from pykafka import KafkaClient, broker
 from pykafka.exceptions import IdempotenceLostError, MessagesNotDelivered, SocketDisconnectedError, UnsupportedVersion
 from pykafka.handlers import Handler
-from pykafka.network import api_versions
-from pykafka.network.api_versions import HANG_UPS_BESIDE_NEWER, KnownVersions
+from pykafka.network import api_versions, known_versions
+from pykafka.network.known_versions import HANG_UPS_BESIDE_NEWER, KnownVersions
 from pykafka.protocol import wire
 from pykafka.protocol.records import scan
 from pykafka.protocol.versions import HANG_UPS, RANGES_0_8_2
@@ -100,7 +100,7 @@ def versions(monkeypatch: pytest.MonkeyPatch) -> dict[Any, int]:
     """Return what scripted brokers speak; producer ids, too."""
     monkeypatch.setitem(scripted.VERSIONS, wire.InitProducerIdRequest, 0)
     monkeypatch.setattr(api_versions, "EVIDENCE_PAUSE_S", 0.05)
-    monkeypatch.setattr(api_versions, "_hints", set())
+    monkeypatch.setattr(known_versions, "_hints", set())
     return scripted.VERSIONS
 
 
