@@ -226,6 +226,9 @@ class RecordAccumulator:
         else:
             with self.lock:
                 message = self._append(value, key, timestamp, headers, queue, report_queue)
+                batch: Any = None if message is None else message._batch
+            if batch is not None:
+                batch.broker_queue.report_news()
         return message
 
     def send(
@@ -283,6 +286,9 @@ class RecordAccumulator:
         else:
             with self.lock:
                 delivery = self._send(queue, value, key, timestamp, headers, callback, given_value, given_key)
+                batch = None if delivery is None else delivery._batch
+            if batch is not None:
+                batch.broker_queue.report_news()
         return delivery
 
     def _open(self, info: TopicInfo, queue: PartitionQueue) -> bool:
@@ -399,7 +405,9 @@ class RecordAccumulator:
             batch.contexts.append(context)
         if queue.wakes_sender or batch.broker_queue.messages == batch.broker_queue.min_messages:
             queue.wakes_sender = False
-            batch.broker_queue.wake.set()
+            batch.broker_queue.has_news = True
+            if cython.compiled:  # else the caller does it, without the lock that a sender takes
+                batch.broker_queue.report_news()
         return message
 
     def _send(
@@ -449,7 +457,9 @@ class RecordAccumulator:
             PyObject_GC_UnTrack(cython.cast("void*", delivery))
         if queue.wakes_sender or batch.broker_queue.messages == batch.broker_queue.min_messages:
             queue.wakes_sender = False
-            batch.broker_queue.wake.set()
+            batch.broker_queue.has_news = True
+            if cython.compiled:  # else the caller does it, without the lock that a sender takes
+                batch.broker_queue.report_news()
         return delivery
 
     def _begin(self, batch: ProducerBatch) -> None:

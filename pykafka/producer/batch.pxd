@@ -5,12 +5,14 @@ from pykafka.protocol.records_write cimport RecordBatchBuilder
 
 cdef class BrokerQueue:
     cdef public object wake
+    cdef public bint has_news
     cdef public Py_ssize_t messages
     cdef public Py_ssize_t bytes
     cdef public Py_ssize_t max_messages
     cdef public Py_ssize_t max_bytes
     cdef public Py_ssize_t min_messages
 
+    cpdef report_news(self)
     cpdef release(self, Py_ssize_t messages, Py_ssize_t nbytes)
 
 

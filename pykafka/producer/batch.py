@@ -38,6 +38,8 @@ class BrokerQueue:
 
     def __init__(self, wake: EventType, max_messages: int, max_bytes: int, min_messages: int) -> None:
         self.wake = wake
+        #: Whether the sender has to be woken for a message that was written.
+        self.has_news = False
         self.messages = 0
         self.bytes = 0
         self.max_messages = max_messages
@@ -48,6 +50,12 @@ class BrokerQueue:
     def full(self) -> bool:
         """Whether the queue of the broker is full."""
         return bool(self.messages >= self.max_messages or self.bytes >= self.max_bytes)
+
+    def report_news(self) -> None:
+        """Wake the sender if it does not know yet of a message; the caller's worker may be the one that sends it."""
+        if self.has_news:
+            self.has_news = False
+            self.wake.set()
 
     def release(self, messages: int, nbytes: int) -> None:
         """Subtract acknowledged or failed messages; the pure source calls this under the producer's lock."""

@@ -324,11 +324,7 @@ class Sender:
     @property
     def may_send_inline(self) -> bool:
         """Whether the worker that produces may send: the connection is up, and few messages wait."""
-        return (
-            self._may_send
-            and self.broker_queue.messages <= INLINE_MESSAGES_MAX
-            and not self._core.accumulator.lock.locked()  # the pure source holds it while it appends
-        )
+        return self._may_send and self.broker_queue.messages <= INLINE_MESSAGES_MAX
 
     def send_now(self, patient: bool = False) -> None:
         """Send ready batches in the caller's worker if that needs no wait; else wake the sender; as for `deliver`."""

@@ -15,7 +15,7 @@ from tests.conformance.speaker import run
 
 def answers(release: str, names: list[str]) -> dict[str, Transcript]:
     """Return what real brokers of a release answer programs."""
-    found = {}
+    found: dict[str, Transcript] = {}
     for acls in (False, True):
         chosen = [name for name in names if needs_acls(name) is acls]
         if chosen:

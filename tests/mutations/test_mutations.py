@@ -62,6 +62,15 @@ def test_the_documentation_has_its_rows() -> None:
     assert rows == [read(path).row for path in PATHS], "python -m tests.mutations table prints them"
 
 
+def test_the_documentation_says_whether_simulations_find_each() -> None:
+    text = (ROOT / "docs/development/mutations.md").read_text()
+    tables = text.partition("## What simulations find")[2].partition("\n## ")[0]
+    names = [
+        name for line in tables.splitlines() if re.match(r"\| [a-z]", line) for name in line.split("|")[1].split(",")
+    ]
+    assert sorted(name.strip() for name in names if name.strip() != "name") == [path.stem for path in PATHS]
+
+
 def test_a_patch_that_does_not_fit_fails_by_its_name(copy: Path) -> None:
     good = read(PATHS[0])
     bad = Mutation("moved-on", good.header, [good.hunks[0]._replace(before="no such line\n")])

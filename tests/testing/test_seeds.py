@@ -1,5 +1,7 @@
 """Thousands of seeds that no earlier commit has had: 2,000 in each `make test`, 8,000 in each rotation of the matrix.
 
+Two hundred of each rotation run twice, and have to have the same history.
+
 In a checkout without changes the seeds of `make test` come from the commit: whoever runs it again has the same ones, and the
 same failure. In any other tree they come from the clock. PYKAFKA_SIMULATED=A..B chooses the seeds.
 """
@@ -68,6 +70,48 @@ def test_no_seed_fails(count: int, capfd: pytest.CaptureFixture[str]) -> None:
     with capfd.disabled():
         print(f"\n{again}\n{done.stdout.splitlines()[-1] if done.stdout else ''}")
     assert done.returncode == 0, f"{again}\n{done.stdout}"
+
+
+#: Prints the digest of each seed's history: of seeds whose workers give way before locks, or of the others.
+DIGESTS = """
+import hashlib, sys
+from pykafka.testing.simulation.simulation import Simulation
+for seed in map(int, sys.argv[2:]):
+    simulation = Simulation(seed)
+    if (simulation.preemption > 0) == (sys.argv[1] == "giving-way"):
+        lines = "".join(f"{line}\\n" for line in simulation.run().history.lines())
+        print(seed, hashlib.sha256(lines.encode()).hexdigest())
+"""
+
+
+def digests(kind: str, seeds: range, **environment: str) -> list[str]:
+    """Return a line for each seed of a kind, from a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", DIGESTS, kind, *map(str, seeds)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.matrix
+@pytest.mark.timeout(1800)
+def test_two_hundred_seeds_are_one_history_each() -> None:
+    """Byte for byte, in another process with other hashes, compiled and from the sources.
+
+    Those whose workers give way before free locks are the same in two compiled processes alone: the sources take more locks.
+    """
+    seeds = drawn(200)
+    whole = digests("whole", seeds, PYTHONHASHSEED="1")
+    giving_way = digests("giving-way", seeds, PYTHONHASHSEED="1")
+    assert len(whole) + len(giving_way) == len(seeds)
+    assert digests("whole", seeds, PYTHONHASHSEED="2", PYKAFKA_PURE_PYTHON="1") == whole
+    assert digests("giving-way", seeds, PYTHONHASHSEED="2") == giving_way
 
 
 def test_seeds_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,6 +99,23 @@ def test_a_caller_asks_for_no_connection_that_would_be_made(
     assert scheduler.run(program) is False
 
 
+def test_a_message_that_comes_alone_is_sent_by_the_worker_that_produces_it(
+    scheduler: Scheduler, virtual: VirtualHandler, sent: list[Sent]
+) -> None:
+    """Compiled and from the sources, so that a seed has one history: the sources held a lock that kept the caller from it."""
+
+    def program() -> None:
+        with _cluster(virtual) as (_, client), client.producer(linger_ms=0) as producer:
+            producer.produce("orders", b"connects", partition=0).get(5)
+            sent.clear()
+            for _ in range(5):
+                producer.produce("orders", b"alone", partition=0)
+                virtual.sleep(1)
+
+    scheduler.run(program)
+    assert sent == [(False, False)] * 5
+
+
 @pytest.mark.parametrize("timeout", [None, 5.0])
 def test_a_large_message_is_written_by_a_caller_without_a_timeout(
     scheduler: Scheduler, virtual: VirtualHandler, sent: list[Sent], timeout: float | None
