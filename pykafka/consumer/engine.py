@@ -113,7 +113,8 @@ class ConsumerEngine(Assignment):
         self.has_arrived = self.handler.Event()
         self.stopping = self.handler.Event()
         rack = cluster.client_rack if options.client_rack is None else options.client_rack
-        self.preferred_replicas = PreferredReplicas(rack, max_age_s)
+        # a fetch that is under way at a replica holds the first one of another partition up
+        self.preferred_replicas = PreferredReplicas(rack, max(max_age_s, 2 * options.fetch_wait_max_ms / 1000))
         self._shrunk_topics = ShrunkTopics(cluster)
         self._changing = self.handler.Lock()
         self.recovery = Recovery(self, options)

@@ -69,12 +69,15 @@ class CompletedFetches:
     # -- the caller holds the lock ---------------------------------------------------------------------------------
 
     def drop(self, owned: OwnedPartition) -> None:
-        """Forget a partition: its next fetcher fetches undelivered records again."""
+        """Forget a partition: its next fetcher fetches undelivered records again.
+
+        Answers that are under way count no more, also if the partition comes back: another fetcher may have read on meanwhile.
+        """
         self.kept.pop(owned, None)
         self.fed.discard(owned)
         coming = self.coming.pop(owned, None)
-        if coming is not None:
-            owned.buffers.rewind(owned, coming.epoch, coming.offset)
+        epoch, offset = (owned.epoch, owned.fetch_offset) if coming is None else (coming.epoch, coming.offset)
+        owned.buffers.rewind(owned, epoch, offset)
 
     def next_fetch(self, owned: OwnedPartition) -> tuple[int, int] | None:
         """Return where to fetch a partition: (epoch, offset); None while it has enough."""

@@ -171,6 +171,10 @@ class TaskTable:
             return []
         self._paused = [one for one in self._paused if one is not progress]
         tasks = progress.tracker.unacknowledged_items()
+        for task in tasks:
+            task.dropped = (
+                True  # before `begun` is read: a worker that has not called `handle()` by then does not call it
+            )
         begun = [task.record for task in tasks if task.begun]
         self._discard(tasks)
         self._drop_empty_queues(progress)

@@ -24,10 +24,11 @@ TOO_LARGE = "a broker refuses a batch of several records, as it is too large"
 PRODUCER = "a broker fences the epoch of a producer"
 LEADER = "a broker fences the epoch of a leader"
 MEMBER = "a coordinator fences a generation, or the epoch of a member"
+REFERRED = "a leader refers a consumer to a closer replica"
 #: Noted by the plan of faults itself.
 THROTTLED = "an answer is throttled"
 #: All that is noted.
-SIGHTS = (TOO_LARGE, PRODUCER, LEADER, MEMBER, THROTTLED)
+SIGHTS = (TOO_LARGE, PRODUCER, LEADER, MEMBER, REFERRED, THROTTLED)
 
 _PRODUCER_CODES = frozenset((InvalidProducerEpoch.ERROR_CODE, ProducerFenced.ERROR_CODE))
 _LEADER_CODES = frozenset((FencedLeaderEpoch.ERROR_CODE,))
@@ -95,6 +96,8 @@ def _of_fetch(_request: wire.FetchRequest, response: wire.FetchResponse) -> str 
         for part in topic.partitions:
             if part.error_code in _LEADER_CODES:
                 return LEADER
+            if part.preferred_read_replica >= 0:
+                return REFERRED
     return None
 
 

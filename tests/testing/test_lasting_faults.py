@@ -12,16 +12,17 @@ from pykafka.exceptions import InvalidShareSessionEpoch, ShareSessionNotFound
 from pykafka.handlers.threads import ThreadingHandler
 from pykafka.protocol import wire
 from pykafka.testing.fakecluster import FakeCluster
-from pykafka.testing.history import Fault, History
+from pykafka.testing.history import Fault, History, Seen
 from pykafka.testing.share_sessions import FINAL
 from pykafka.testing.simulate import report
-from pykafka.testing.simulation import remaking
+from pykafka.testing.simulation import racks, remaking
 from pykafka.testing.simulation.extras import ORDERS
 from pykafka.testing.simulation.plan import FAULTS, Injector, Leaderless, PlannedFault
 from pykafka.testing.simulation.remade import Remade
 from pykafka.testing.simulation.simulation import Simulation
 from pykafka.testing.simulation.storms import forgetting, late_ends, length, lost_sessions, subscriptions
 from pykafka.testing.simulation.world import World
+from pykafka.testing.witness import REFERRED
 
 
 @pytest.fixture
@@ -212,3 +213,23 @@ def test_a_log_that_forgets_often_has_one_writer() -> None:
     assert found
     for one in found:
         assert any(fault.name == "forget_often" and fault.arguments[0] == ORDERS for fault in one.plan or ())
+
+
+def test_followers_lag_in_seeds_with_racks() -> None:
+    seeds = [seed for seed in range(200) if Simulation(seed).has_racks]
+    assert 10 < len(seeds) < 40
+    plan = [fault for seed in seeds for fault in racks.draw(seed, {"a": 2, "b": 1}, 5_000)]
+    assert {(fault.name, fault.arguments) for fault in plan} == {
+        ("lag", ("a", 0)),
+        ("lag", ("a", 1)),
+        ("lag", ("b", 0)),
+    }
+    lags = [PlannedFault(at_ms, 1_000, "lag", (ORDERS, 0)) for at_ms in (100, 500, 1_200)]
+    result = Simulation(seeds[0], lags).run()
+    assert not result.failed, report(result)
+    assert any(isinstance(one.action, Seen) and one.action.what == REFERRED for one in result.history)
+
+
+def test_a_partition_without_a_follower_lags_nowhere(world: World) -> None:
+    racks.lag(world, "a", 0)()
+    assert world.rack_of("c1") is None

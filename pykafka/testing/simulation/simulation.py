@@ -14,7 +14,7 @@ from pykafka.network.known_versions import forget_hints
 from pykafka.testing.checker import Anomaly, Checker
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Drained, Fault, History, Left, OpenTopic
-from pykafka.testing.simulation import remaking, zookeeping
+from pykafka.testing.simulation import racks, remaking, zookeeping
 from pykafka.testing.simulation.administering import Administering, Subjects, draw_faults
 from pykafka.testing.simulation.calm import CalmError, failures
 from pykafka.testing.simulation.consumers import HEARTBEAT_MS, SESSION_MS, Handling, Member, Reading
@@ -131,6 +131,8 @@ class Simulation:
             self.extras = Extras.none(self.seed)
         if self.administers:
             self.topics |= {TRIMMED: 1, REMADE: 1}
+        #: Whether brokers and clients have racks.
+        self.has_racks = not self.keeps and racks.drawn(self.seed)
         targets = self._targets()
         #: What happens after the last fault of a live run.
         self.calm_plan = self._calm_plan(targets) if self.is_live else []
@@ -165,7 +167,11 @@ class Simulation:
             steps += late_ends(chance, self.lasts_ms)
         if self.extras.kind == "share" and chance.random() < 0.3:
             steps += lost_sessions(chance, self.lasts_ms)
-        return [PlannedFault(at_ms, *step) for at_ms, step in steps]
+        plan = [PlannedFault(at_ms, *step) for at_ms, step in steps]
+        if self.has_racks:
+            topics = {topic: count for topic, count in self.topics.items() if topic not in LOSING}
+            plan += racks.draw(self.seed, topics, self.lasts_ms)
+        return plan
 
     def _targets(self) -> Targets:
         coordinated = [("group", "readers"), ("group", "handlers"), ("transaction", "t1"), ("transaction", "x1")]
@@ -221,6 +227,8 @@ class Simulation:
                 cluster.on_answer(world.owners.look)
             if self.administers:
                 world.remade = Remade(cluster, REMADE)
+            if self.has_racks:
+                racks.set_up(world, cluster, self.brokers)
             world.is_live = self.is_live
             world.stale_ms = STALE_MS if any(fault.name == "isolate" for fault in self.plan or ()) else 0
             if self.keeps:

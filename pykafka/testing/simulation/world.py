@@ -79,6 +79,8 @@ class World:
         self.calm_ms = -1
         #: Whether the faults end before the programs do.
         self.is_live = False
+        #: Returns the rack of a process, in a seed that has racks.
+        self.rack_of: Callable[[str], str | None] = lambda process: None
         #: Names and errors of programs that have failed.
         self.errors: list[tuple[str, BaseException]] = []
         #: The acknowledged values of each topic, and those that each reader (a group, or a process without one) has seen.
@@ -207,6 +209,7 @@ class World:
             flight_recorder_bytes=0,
             stall_report_ms=0,
             hold_report_ms=0,
+            client_rack=self.rack_of(process),
             **options,
         )
 
