@@ -70,15 +70,12 @@ class TransactionalEngine(KafkaProducerEngine):
         status = self.transactions.status
         return status.implicit or self.waiting_partitions() <= status.partitions
 
-    def purge(self) -> int:
-        """See `KafkaProducerEngine`; a transaction that has lost messages by it can only be aborted."""
-        count = super().purge()
-        if count:
-            with self.lock:
-                self.transactions.status.fail(
-                    ProducerPurgedError(f"purge() has dropped {count} messages of the transaction")
-                )
-        return count
+    def on_purge(self, count: int) -> None:
+        """See `KafkaProducerEngine`; the transaction can only be aborted. A commit may wait for the messages."""
+        with self.lock:
+            self.transactions.status.fail(
+                ProducerPurgedError(f"purge() has dropped {count} messages of the transaction")
+            )
 
     def set_up(self) -> None:
         """Update all topics. None is dropped: its partitions' numbers continue in the same epoch."""
