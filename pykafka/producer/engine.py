@@ -358,6 +358,8 @@ class ProducerEngine(ProducerCore):
                 batch.parts = None  # a sender that is about to split it comes too late
                 self.undelivered += batch.count
                 reason = batch.last_error or error
+                if self.transaction is not None:  # first: its commit waits for the messages in another worker
+                    self.transaction.failed(reason)
                 self.completion.complete(batch, unknown_outcome(batch, reason, plain=True) or reason)
         self.routing = Routing(self)
         self.accumulator.queues = []

@@ -458,8 +458,14 @@ class KafkaProducerEngine(ProducerEngine):
             for owned in self.routing.owned_brokers.values():
                 for queue in owned.active.values():
                     left += self.take_unsent(queue)
+        count = sum(batch.count for batch in left)
+        if count:
+            self.on_purge(count)
         self.fail_dropped(left, error)
-        return sum(batch.count for batch in left)
+        return count
+
+    def on_purge(self, count: int) -> None:
+        """Note how many messages are about to be dropped by a purge."""
 
     def take_unsent(self, queue: PartitionQueue) -> list[ProducerBatch]:
         """Take the batches of a queue that were never sent; the caller holds the lock."""

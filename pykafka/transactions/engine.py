@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import ProducerPurgedError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.options import KafkaProducerOptions
+    from pykafka.transactions.states import TransactionalWindow
 
 
 class TransactionalEngine(KafkaProducerEngine):
@@ -69,15 +70,12 @@ class TransactionalEngine(KafkaProducerEngine):
         status = self.transactions.status
         return status.implicit or self.waiting_partitions() <= status.partitions
 
-    def purge(self) -> int:
-        """See `KafkaProducerEngine`; a transaction that has lost messages by it can only be aborted."""
-        count = super().purge()
-        if count:
-            with self.lock:
-                self.transactions.status.fail(
-                    ProducerPurgedError(f"purge() has dropped {count} messages of the transaction")
-                )
-        return count
+    def on_purge(self, count: int) -> None:
+        """See `KafkaProducerEngine`; the transaction can only be aborted. A commit may wait for the messages."""
+        with self.lock:
+            self.transactions.status.fail(
+                ProducerPurgedError(f"purge() has dropped {count} messages of the transaction")
+            )
 
     def set_up(self) -> None:
         """Update all topics. None is dropped: its partitions' numbers continue in the same epoch."""
@@ -97,6 +95,15 @@ class TransactionalEngine(KafkaProducerEngine):
                 for queue in owned.active.values()
                 if queue.waiting
             }
+
+    def continue_numbers(self) -> bool:
+        """Number on in the present epoch after an abort; return False if it is not known which batches brokers have."""
+        with self.lock:
+            windows = [cast("TransactionalWindow", queue.window) for queue in self.routing.queues.values()]
+            is_known = not any(window.is_doubtful for window in windows)
+            for window in windows if is_known else ():
+                window.rewind()
+            return is_known
 
     def drop_queued(self, error: KafkaException) -> int:
         """Fail the batches that are not in flight; return how many are in flight."""

@@ -18,7 +18,7 @@ from pykafka.exceptions import (
     TransactionOutcomeUnknownError,
     TransactionStateError,
 )
-from pykafka.producer.in_flight_window import InFlightBatch, InFlightWindow, Verdict
+from pykafka.producer.in_flight_window import SEQUENCE_MAX, InFlightBatch, InFlightWindow, Verdict
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
@@ -251,18 +251,38 @@ class TransactionStatus:
 class TransactionalWindow(InFlightWindow):
     """A window whose epoch is the coordinator's: it never raises the epoch, and never renumbers.
 
-    A gap in the numbers (`stuck`) needs another epoch, which the transaction's abort takes.
+    A gap in the numbers (`stuck`) needs another epoch, which the transaction's abort takes. Brokers before Kafka 2.5 give none:
+    there the numbers continue behind what the log has (`rewind`), if all that was given up is certainly not in it.
     """
 
     def __init__(self) -> None:
         super().__init__()
         #: Whether a gap keeps all later batches of this epoch from being stored.
         self.stuck = False
+        #: Whether a batch of this epoch was given up that may be written.
+        self.is_doubtful = False
+        # The first number of the batches of this epoch that were given up; -1: none was.
+        self._gap = -1
 
     def follow(self, producer_id: int, epoch: int) -> None:
         """Number from 0 on if producer id or epoch have changed."""
         if (producer_id, epoch) != (self.producer_id, self.epoch):
             self.adopt(producer_id, epoch)
+            self.stuck = self._hole = self.is_doubtful = False
+            self._gap = -1
+
+    def drop(self, in_flight: InFlightBatch) -> list[InFlightBatch]:
+        """See `InFlightWindow`; note where the gap in the numbers begins."""
+        if in_flight.numbered:
+            self.is_doubtful |= in_flight.may_be_written
+            if self._gap < 0 or (self._gap - in_flight.sequence) & SEQUENCE_MAX <= SEQUENCE_MAX // 2:
+                self._gap = in_flight.sequence
+        return super().drop(in_flight)
+
+    def rewind(self) -> None:
+        """Number on from where the gap begins: the log has none of the batches from there on."""
+        if self._gap >= 0:
+            self._sequence, self._gap = self._gap, -1
             self.stuck = self._hole = False
 
     def _renumber(self) -> None:
@@ -316,6 +336,7 @@ class Engine(Protocol):
     def raise_worker_exception(self) -> None: ...
     def drop_queued(self, error: KafkaException) -> int: ...
     def waiting_partitions(self) -> set[TopicPartition]: ...
+    def continue_numbers(self) -> bool: ...
 
 
 def check_consumer(param: Any, what: str) -> None:

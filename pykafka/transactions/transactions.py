@@ -339,7 +339,7 @@ class Transactions:
                         self._raise_uncommitted(error, deadline)
                     self._check_unaborted(error, deadline)
                 status.broken = True
-        if status.broken and not committed and following[0] < 0:
+        if status.broken and not committed and following[0] < 0 and not self._keeps_epoch(deadline):
             status.late |= status.partitions
             self._take_epoch_after_abort(deadline, Event.REINIT)
             return
@@ -397,15 +397,22 @@ class Transactions:
             raise self._unfinished("abort", error)
         if fault is Fault.FATAL:
             raise error
-        try:
-            gives_epochs = self._coordinator.can_bump_epoch(deadline)
-        except KafkaException as failure:
-            if fault_of(failure) is Fault.FATAL:
-                raise
-            raise self._unfinished("abort", failure) from failure
-        if not gives_epochs:
+        if not self._gives_epochs(deadline):
             raise self._unfinished("abort", error)
         self._end_left_open(deadline)
+
+    def _gives_epochs(self, deadline: float) -> bool:
+        """Return whether an abort can take a new epoch (since Kafka 2.5)."""
+        try:
+            return self._coordinator.can_bump_epoch(deadline)
+        except KafkaException as error:
+            if fault_of(error) is Fault.FATAL:
+                raise
+            raise self._unfinished("abort", error) from error
+
+    def _keeps_epoch(self, deadline: float) -> bool:
+        """Return whether the transaction behind an abort has the same epoch, as brokers give no other: numbers continue."""
+        return not self._gives_epochs(deadline) and self._engine.continue_numbers()
 
     def _unfinished(self, what: str, cause: KafkaException | None) -> TransactionUnfinishedError:
         about = f"has no answer to its {what}, which may be made or not; call {what}_transaction() again"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from pykafka.exceptions import (
     ClusterAuthorizationFailed,
     MessageSizeTooLarge,
     MessagesNotDelivered,
+    TransactionAbortableError,
     UnsupportedVersion,
 )
 from pykafka.metadata.partition import Partition
@@ -308,3 +309,27 @@ def test_one_that_fails_leaves_no_gap(
         assert len(caught.value.failures) == 5
         assert {type(error) for _, error in caught.value.failures} == {MessageSizeTooLarge}
         check(topic, 1, number)
+
+
+@pytest.mark.needs("transactions")
+def test_a_transaction_goes_on_behind_one_with_a_refused_batch(kafka: KafkaCluster) -> None:
+    """Brokers before Kafka 2.5 give no new epoch: there the numbers go on from the batch that was refused."""
+    expected: list[bytes] = []
+    options: dict[str, Any] = {"batch_size": 100, "linger_ms": 0, "max_request_size": 5_000_000}
+    with KafkaClient(kafka.hosts) as client:
+        topic = create_topic(client).name
+        with client.producer(transactional_id=topic, **options) as producer:
+            for turn in range(6):
+                producer.begin_transaction()
+                with suppress(TransactionAbortableError):  # the broker may refuse it before the others are written
+                    for number in range(12):
+                        producer.produce(topic, bytes(2_000_000 if number == turn else 80))
+                with pytest.raises(TransactionAbortableError):
+                    producer.commit_transaction()
+                producer.abort_transaction()
+                with producer.transaction():
+                    for number in range(8):
+                        expected.append(b"%d-%d" % (turn, number))
+                        producer.produce(topic, expected[-1])
+        with client.consumer(topic, isolation_level="read_committed", consumer_timeout_ms=2_000) as reader:
+            assert [record.value for record in reader] == expected

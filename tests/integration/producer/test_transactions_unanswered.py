@@ -20,6 +20,7 @@ from pykafka.protocol import wire
 from pykafka.transactions.coordinator import Coordinator
 from tests.brokers import KafkaCluster
 from tests.integration.producer.test_transactions import committed, unique
+from tests.support.dead_producer import DeadProducer
 from tests.support.features import KAFKA_VERSION
 from tests.support.inside import coordinator_of, transactions_of
 from tests.support.proxies import FrameProxy, detour
@@ -505,3 +506,25 @@ def test_records_that_a_seek_repeats_are_not_counted_if_their_transaction_was_no
         with holding(proxy):
             assert exactly_once(consumer, producer, copied, 10) == 0
     assert committed(client, target) == NUMBERS
+
+
+@pytest.mark.parametrize("comes", ["before", "after"])
+def test_offsets_of_a_dead_process_hold_up_no_reader(kafka: KafkaCluster, comes: str) -> None:
+    """Its TxnOffsetCommit comes late; Kafka 2.8.2 takes it, though the next producer has its epoch."""
+    with KafkaClient(kafka.hosts) as client:
+        given, made, group = create_topic(client).name, create_topic(client).name, unique()
+        with client.producer() as plain:
+            plain.produce_many(given, NUMBERS)
+        dead = DeadProducer(client, group, group, TopicPartition(given, 0), 5)
+        if comes == "before":
+            dead.come()
+        options: dict[str, Any] = {"isolation_level": "read_committed", "consumer_timeout_ms": 3_000}
+        with (
+            client.consumer(given, group=group, auto_commit=False, **options) as consumer,
+            client.producer(transactional_id=group) as producer,
+        ):
+            producer.init_transactions(consumer=consumer)
+            if comes == "after":
+                assert dead.come() != 0
+            assert exactly_once(consumer, producer, lambda record: ProducerRecord(record.value, topic=made)) == 15
+        assert committed(client, made) == NUMBERS[5:]

@@ -12,6 +12,7 @@ from pykafka.exceptions import (
     ConcurrentTransactions,
     KafkaException,
     ResponseTimeoutError,
+    TransactionAbortableError,
     TransactionAbortedError,
     TransactionStateError,
     TransactionUnfinishedError,
@@ -193,3 +194,47 @@ def test_a_refused_message_that_an_abort_takes_back_says_so(scheduler: Scheduler
             return delivery.error
 
     assert isinstance(scheduler.run(program), TransactionAbortedError)
+
+
+@pytest.mark.parametrize("how", ["close", "purge"])
+@pytest.mark.parametrize("release", ["2.8", "4.3"])
+def test_a_commit_does_not_leave_out_what_another_worker_gives_up(
+    scheduler: Scheduler, virtual: VirtualHandler, how: str, release: str
+) -> None:
+    """It waited for its messages; `close(timeout)` gave them up, and it committed the transaction without them."""
+
+    def program() -> Any:
+        with (
+            FakeCluster(1, {"orders": 1}, handler=virtual, as_version=release) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=SOCKET_MS) as client,
+        ):
+            producer: Any = client.producer(transactional_id=ID, max_block_ms=10_000, batch_size=100)
+            producer.begin_transaction()
+            producer.produce("orders", b"kept").get(5)
+            raised: list[KafkaException] = []
+
+            def commit() -> None:
+                try:
+                    producer.commit_transaction()
+                except KafkaException as error:
+                    raised.append(error)
+
+            held = cluster.hold("Produce")
+            for _ in range(8):  # more batches than may be on their way
+                producer.produce("orders", b"given up" * 10)
+            committing = virtual.spawn(commit)
+            virtual.sleep(0.2)
+            if how == "close":
+                with pytest.raises(KafkaException):
+                    producer.close(1)
+            else:
+                producer.purge()
+            held.end()
+            assert committing.join(20)
+            with suppress(KafkaException):
+                producer.close(5)
+            options: dict[str, Any] = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
+            with client.consumer("orders", consumer_timeout_ms=2_000, **options) as reader:
+                return [type(error) for error in raised], [record.value for record in reader]
+
+    assert scheduler.run(program) == ([TransactionAbortableError], [])
