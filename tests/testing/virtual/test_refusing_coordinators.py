@@ -175,6 +175,23 @@ def test_a_late_answer_about_a_coordinator_that_has_refused_does_not_count(run: 
     run(program)
 
 
+def test_admin_gets_past_a_broker_that_names_no_coordinator(run: Run, virtual: VirtualHandler) -> None:
+    """The first broker that it asked had all of its time: a silent one of three made every third call fail."""
+
+    def program(cluster: FakeCluster, _: KafkaClient) -> None:
+        cluster.set_coordinator(GROUP, 1)
+        longest = 0.0
+        with cluster.hold("FindCoordinator", broker=3):
+            for _ in range(8):  # each client knows nothing of the broker
+                with KafkaClient(cluster.hosts, handler=virtual) as client:
+                    began = virtual.now()
+                    client.admin.list_group_offsets(GROUP, timeout_ms=5_000)
+                    longest = max(longest, virtual.now() - began)
+        assert 2.0 < longest < 4.0
+
+    run(program)
+
+
 @pytest.mark.parametrize(
     "error", ["SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH", "SHARE_SESSION_LIMIT_REACHED"]
 )
