@@ -237,7 +237,11 @@ class Coordinators(RequestTarget[K]):
         super().__init__(cluster)
         self._of = of
         self._kind = kind
-        self._any = AnyBroker(cluster)
+        self._any = SameBroker(cluster)
+
+    def keep(self) -> None:
+        """Ask the last broker for the next coordinators, too: it has named those before."""
+        self._any.keep()
 
     def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Node | KafkaException]:
         """Return the coordinator of each item."""
