@@ -9,10 +9,17 @@ from pykafka.exceptions import KafkaException, ResponseTimeoutError
 from pykafka.handlers.interrupts import SingleCaller
 
 if TYPE_CHECKING:
-    from pykafka.handlers.base import Handler
+    from pykafka.handlers.base import Handler, Worker
 
 #: How long a worker waits for a start that another worker makes (s).
 START_S = 120.0
+
+
+def _note_error(start: Callable[[], object], errors: list[Exception]) -> None:
+    try:
+        start()
+    except Exception as error:  # noqa: BLE001 - the call that waits for the start raises it
+        errors.append(error)
 
 
 class StartOnce:
@@ -21,7 +28,7 @@ class StartOnce:
     A start that fails, or that a timeout or Ctrl-C ends, remains due: the next call makes it. The workers that waited for it
     raise its error too. A `stop()` never waits for a start: it notes itself, and the start undoes its work at its end.
 
-    State: `_failures` and `_error` change inside of `_turns`; `due` and `_stops` by single stores.
+    State: `_failures` and `_error` change inside of `_turns`; `due`, `_stops` and `_under_way` by single stores.
 
     :param handler: supplies locks and the clock
     """
@@ -42,6 +49,8 @@ class StartOnce:
         self._turns = SingleCaller(self._handler)
         self._failures = 0
         self._error: KafkaException | None = None
+        # The worker that starts for calls with little time, and what it raised.
+        self._under_way: tuple[Worker, list[Exception]] | None = None
 
     def stop(self) -> None:
         """Note a stop: no start is due any more, and one that another worker makes is undone at its end."""
@@ -66,6 +75,26 @@ class StartOnce:
             if self._failures != seen and self._error is not None:
                 raise self._error.again()
             self._start(start, undo)
+
+    def run_within(self, start: Callable[[], object], seconds: float) -> bool:
+        """Have a worker start, and return whether it has done so in time. The next call waits for the same start.
+
+        :param start: calls `run`
+        :param seconds: how long to wait
+        :raises Exception: the start failed
+        """
+        under_way = self._under_way
+        if under_way is None:
+            noted: list[Exception] = []
+            worker = self._handler.spawn(_note_error, start, noted, name="pykafka.StartOnce")
+            under_way = self._under_way = worker, noted
+        worker, errors = under_way
+        if not worker.join(seconds):
+            return False
+        self._under_way = None
+        if errors:
+            raise errors[0]
+        return True
 
     def _start(self, start: Callable[[], object], undo: Callable[[], object]) -> None:
         stops = self._stops

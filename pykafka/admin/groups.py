@@ -103,12 +103,13 @@ class GroupsAdmin(AdminBase):
         deadline = self._deadline(timeout_ms)
         found: dict[str, GroupDescription | KafkaException] = {}
         left = names
+        target = Coordinators[str](self._cluster, str)
         for kind, ask in enumerate((_ask_classic, _ask_consumer, _ask_share, _ask_streams)):
             if not left:
                 break
-            target = Coordinators[str](self._cluster, str)
             try:
                 answers = self._router.ask(left, target, ask(authorized_operations), self._left_ms(deadline))
+                target.keep()
             except UnsupportedVersion:
                 if not kind:
                     raise

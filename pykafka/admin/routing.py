@@ -40,6 +40,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
 )
 from pykafka.metadata.brokers import QUICK_CONNECT_MS, countdown
+from pykafka.metadata.elections import ASKED_IN_TIME
 from pykafka.metadata.internal_topics import OFFSETS, TRANSACTIONS
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
@@ -236,7 +237,11 @@ class Coordinators(RequestTarget[K]):
         super().__init__(cluster)
         self._of = of
         self._kind = kind
-        self._any = AnyBroker(cluster)
+        self._any = SameBroker(cluster)
+
+    def keep(self) -> None:
+        """Ask the last broker for the next coordinators, too: it has named those before."""
+        self._any.keep()
 
     def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Node | KafkaException]:
         """Return the coordinator of each item."""
@@ -253,6 +258,8 @@ class Coordinators(RequestTarget[K]):
         return {item: found[self._of(item)] for item in items}
 
     def _coordinators(self, broker: Node, names: Sequence[str], left_ms: int) -> dict[str, Node | KafkaException]:
+        # a silent broker leaves time for others
+        left_ms = min(left_ms, max(QUICK_CONNECT_MS, left_ms // ASKED_IN_TIME))
         left = countdown(self._cluster.handler.now, left_ms)
         if left_ms < broker.socket_timeout_ms:
             broker.channel(CHANNEL).open(left_ms)

@@ -266,6 +266,10 @@ class BlockingEngine(ConsumerEngine):
         if block and self.listener is not None:
             self.listener.on_event(POLLED, "consumer")
         while True:
+            if self.starts.due and not (block and deadline is None):  # in a forked child, where it asks for positions
+                left = max((deadline or 0.0) - self.handler.now(), 0.0) if block else 0.0
+                if not self.starts.run_within(self.start, left):
+                    return None
             self.look()
             found = take()
             if found is not None or not block:

@@ -382,7 +382,8 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
             if not self._running:
                 if not self._starts.due:
                     raise self._stopped()
-                self.start()
+                if not self._start_within(deadline if block else self._handler.now()):
+                    return None
             consumer = self._readable
             if not block:
                 return None
@@ -400,6 +401,13 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
                 return None
             if consumer is self._readable:
                 self._changed.wait(min(remaining, 0.1) if unblock_event is not None else remaining)
+
+    def _start_within(self, deadline: float | None) -> bool:
+        """Start in a forked child; return False if the deadline came first: the next call waits for the same start."""
+        if deadline is None:
+            self.start()
+            return True
+        return self._starts.run_within(self.start, max(deadline - self._handler.now(), 0.0))
 
     def __iter__(self) -> Iterator[Message]:
         """Yield messages until none comes for `consumer_timeout_ms`."""

@@ -163,7 +163,16 @@ class BatchResults:
         """Fail a batch that has waited beyond the delivery timeout."""
         if not self._retry_policy.expired(batch):
             return
-        self.give_up(batch, reason_of_age(batch, self._owner.queue_of(batch), self._metadata_error()), True)
+        queue = self._queue_of(batch)
+        if queue is not None:
+            self.give_up(batch, reason_of_age(batch, queue, self._metadata_error()), True)
+
+    def _queue_of(self, batch: ProducerBatch) -> PartitionQueue | None:
+        """Return the queue of a batch; None if another worker has failed it, and the producer has left its idle topic since."""
+        try:
+            return self._owner.queue_of(batch)
+        except KeyError:
+            return None
 
     def split(self, batch: ProducerBatch, error: KafkaException | None, reason: str) -> None:
         """Replace a batch that the broker refuses by smaller ones, so that only the refused messages fail.
@@ -195,8 +204,9 @@ class BatchResults:
         :param expired: whether its time or its tries are over
         """
         with self._lock:
-            window = self._owner.queue_of(batch).window
-            left = window.drop(batch.in_flight) if batch.in_flight in window.batches else []
+            queue = self._queue_of(batch)
+            window = None if queue is None else queue.window
+            left = window.drop(batch.in_flight) if window is not None and batch.in_flight in window.batches else []
         for in_flight in left:
             self._owner.failed(in_flight.batch, error, expired)
             _let_go(in_flight)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -108,3 +109,51 @@ def test_a_stop_that_is_cut_off_leaves_a_failed_commit_to_the_next_one(
             consumer.stop()
 
     scheduler.run(program)
+
+
+def _simple(client: KafkaClient) -> Any:
+    return client.topics[TOPIC].get_simple_consumer(GROUP, auto_start=False, consumer_timeout_ms=CALL_MS)
+
+
+def _managed(client: KafkaClient) -> Any:
+    return _member(client, auto_start=False)
+
+
+@pytest.mark.parametrize("block", [True, False])
+@pytest.mark.parametrize(
+    ("make", "api"),
+    [
+        *((_simple, api) for api in ("FindCoordinator", "OffsetFetch", "ListOffsets")),
+        *((_managed, api) for api in ("FindCoordinator", "JoinGroup", "SyncGroup", "OffsetFetch", "ListOffsets")),
+    ],
+)
+def test_the_first_call_of_a_forked_child_ends_in_its_time(
+    scheduler: Scheduler, virtual: VirtualHandler, make: Callable[[KafkaClient], Any], api: str, block: bool
+) -> None:
+    """It starts the consumer that ran in the parent: that took as long as the group, or the brokers, made it wait."""
+
+    def program() -> None:
+        with (
+            FakeCluster(1, {TOPIC: 2}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            cluster.set_group_settings(initial_rebalance_delay_ms=0)
+            _produce(client, b"before")
+            consumer = make(client)
+            starts = consumer._starts if make is _managed else consumer._engine.starts
+            starts.after_fork(True)
+            with cluster.hold(api):
+                for _ in range(3):
+                    began = virtual.now()
+                    assert consumer.consume(block) is None
+                    assert virtual.now() - began <= (CALL_MS / 1000 if block else 0.0) + LATE_S
+            ends = virtual.now() + SOON_S
+            values: list[bytes] = []
+            while len(values) < 2 and virtual.now() < ends:
+                message = consumer.consume()
+                values += [] if message is None else [message.value]
+            assert values == [b"before"] * 2
+            consumer.stop()
+
+    scheduler.run(program)
+    assert scheduler.errors == []

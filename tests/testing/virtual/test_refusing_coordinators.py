@@ -11,7 +11,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.admin import ConfigResource
-from pykafka.exceptions import KafkaException, NotCoordinatorForGroup, ResponseTimeoutError
+from pykafka.exceptions import GroupIdNotFound, KafkaException, NotCoordinatorForGroup, ResponseTimeoutError
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 
@@ -171,6 +171,34 @@ def test_a_late_answer_about_a_coordinator_that_has_refused_does_not_count(run: 
             client.cluster.coordinators.refused(GROUP, client.cluster.brokers[1], NotCoordinatorForGroup())
         virtual.sleep(0.1)
         assert client.cluster.get_group_coordinator(GROUP, 1_000).id == 2
+
+    run(program)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda client: client.admin.list_group_offsets(GROUP, timeout_ms=5_000),
+        lambda client: client.admin.describe_groups(GROUP, timeout_ms=5_000),
+    ],
+    ids=["one look-up", "one for each type of group"],
+)
+def test_admin_gets_past_a_broker_that_names_no_coordinator(
+    run: Run, virtual: VirtualHandler, call: Callable[[KafkaClient], object]
+) -> None:
+    """The first broker that it asked had all of its time: a silent one of three made every third call fail."""
+
+    def program(cluster: FakeCluster, _: KafkaClient) -> None:
+        cluster.set_coordinator(GROUP, 1)
+        longest = 0.0
+        with cluster.hold("FindCoordinator", broker=3):
+            for _number in range(8):  # each client knows nothing of the broker
+                with KafkaClient(cluster.hosts, handler=virtual) as client:
+                    began = virtual.now()
+                    with suppress(GroupIdNotFound):  # whichever type is asked for
+                        call(client)
+                    longest = max(longest, virtual.now() - began)
+        assert 2.0 < longest < 4.0
 
     run(program)
 

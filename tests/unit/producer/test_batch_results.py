@@ -12,6 +12,7 @@ import pytest
 
 from pykafka.exceptions import (
     KafkaException,
+    LeaderNotFoundError,
     NoBrokersAvailableError,
     RequestTimedOut,
     ResponseTimeoutError,
@@ -332,3 +333,19 @@ def test_it_works_without_a_listener() -> None:
     owner.results.apply([(batch, error_for(7))])
     owner.results.split(batch, error_for(10), "large")
     assert len(owner.queue.window.batches) == 2
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda results, batch: results.check_age(batch),
+        lambda results, batch: results.give_up(batch, LeaderNotFoundError(), True),
+    ],
+)
+def test_a_batch_of_a_topic_that_was_left_meanwhile_is_left_alone(owner: Owner, step: Callable[..., None]) -> None:
+    """Another worker has failed it, as it was too old: this one raised KeyError."""
+    batch = owner.batch("b")
+    owner.time += 3
+    batch.topic = "left"
+    step(owner.results, batch)
+    assert owner.heard == []
