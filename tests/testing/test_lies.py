@@ -11,10 +11,12 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.exceptions import KafkaException
+from pykafka.exceptions import CorruptResponseError, FrameTooLargeError, KafkaException
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
+from pykafka.protocol.schema import Response
 from pykafka.testing import FakeCluster
+from pykafka.testing.call import Call
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 
 TOPIC = "orders"
@@ -46,10 +48,12 @@ def _read(client: KafkaClient, handler: Handler, count: int, **options: Any) -> 
     """Return the values of so many records."""
     values: list[bytes | None] = []
     with client.consumer(auto_offset_reset="earliest", **options) as consumer:
-        consumer.assign([TopicPartition(TOPIC, 0)])
         until = handler.now() + BOUND_S
         while len(values) < count and handler.now() < until:
-            values += [record.value for record in consumer.poll(timeout=1)]
+            with suppress(FrameTooLargeError, CorruptResponseError):  # of a broker that is none: raised once for each
+                if not consumer.assignment():
+                    consumer.assign([TopicPartition(TOPIC, 0)])
+                values += [record.value for record in consumer.poll(timeout=1)]
     return values
 
 
@@ -165,6 +169,59 @@ def test_answers_without_records_and_a_high_watermark_that_moves() -> None:
         with _answering(cluster, wire.FetchResponse, 8, strip) as left:
             assert _read(client, handler, 5, fetch_max_wait_ms=100) == values
         assert left == [0]
+
+    run(program)
+
+
+def _numbered(frame: bytes, number: int) -> bytes:
+    return frame[:4] + number.to_bytes(4, "big", signed=True) + frame[8:]
+
+
+def _sized(frame: bytes, size: int) -> bytes:
+    return size.to_bytes(4, "big", signed=True) + frame[4:]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "twice": lambda frame: frame * 2,
+    "of no request": lambda frame: _numbered(frame, 1_000_000),
+    "of no request, then the right one": lambda frame: _numbered(frame, -1) + frame,
+    "of the request before": lambda frame: _numbered(frame, int.from_bytes(frame[4:8], "big") - 1),
+    "of 2 GiB": lambda frame: _sized(frame, 2**31 - 1),
+    "of a negative length": lambda frame: _sized(frame, -1),
+    "of no length": lambda frame: _sized(frame, 0),
+    "a byte short": lambda frame: _sized(frame[:-1], len(frame) - 5),
+    "a byte long": lambda frame: _sized(frame + b"x", len(frame) - 3),
+}
+
+
+@pytest.mark.parametrize("api", ["ApiVersions", "Metadata", "Produce", "ListOffsets", "Fetch"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_frames_that_are_not_the_answer(damage: str, api: str) -> None:
+    """The client ends the connection, and asks again: all is written once, and read once and in order.
+
+    A consumer says by a named error what came, and reads on at the next call.
+    """
+    kind = getattr(wire, f"{api}Response")
+
+    def program(cluster: FakeCluster, client: KafkaClient, handler: Handler) -> None:
+        left = [2]
+
+        def look(call: Call, response: Response) -> None:
+            if isinstance(response, kind) and left[0]:
+                left[0] -= 1
+                call.damage = DAMAGES[damage]
+
+        values = _fill(client, 1)
+        end = cluster.on_answer(look)
+        if api in ("ApiVersions", "Metadata"):
+            for broker in cluster.broker_ids:
+                cluster.hang_up(broker)
+            client.cluster.update()
+        values += _fill(client, 3)
+        assert _read(client, handler, 4) == values
+        assert left[0] < 2
+        end()
+        assert [record.value for record in cluster.records(TOPIC)] == values
 
     run(program)
 
