@@ -311,14 +311,17 @@ class ConsumerEngine(Assignment):
     def tick(self) -> None:
         """Do the timed work that is due. Fetchers call this.
 
-        That is: ask leaders again for closer replicas, notice topics that were created again, and ask for metadata that is old.
+        That is: ask leaders again for closer replicas, notice new leaders and topics that were created again, and ask for
+        metadata that is old.
         """
         now, generation = self.handler.now(), self.cluster.generation
         is_new = self._generation != generation
         if is_new:
             self._generation = generation
             for owned in self.partitions.values():
-                if owned.topic_id is not None and owned.fetcher is not None and self.recovery.is_astray(owned):
+                if owned.fetcher is None:
+                    continue
+                if self.recovery.is_led_anew(owned) or (owned.topic_id is not None and self.recovery.is_astray(owned)):
                     self.recovery.reattach(owned)
         if self.preferred_replicas.choices:
             for key in self.preferred_replicas.expired(now):

@@ -122,6 +122,16 @@ class Recovery(BackgroundWorker):
         by_name = fetcher is not None and fetcher.names_topics
         return by_name and consumer is not None and is_missing(consumer, owned)
 
+    def is_led_anew(self, owned: OwnedPartition) -> bool:
+        """Return whether metadata has a leader of a later epoch than the one from which a partition is fetched.
+
+        A former leader that is cut off refuses no Fetch: it has no further records, as if nothing was written.
+        """
+        consumer = self._consumer()
+        if consumer is None or owned.leader_epoch < 0 or owned.partition.leader is None:
+            return False
+        return consumer.cluster.leader_epoch(*owned.key) > owned.leader_epoch
+
     def attach(self, owned: OwnedPartition) -> None:
         """Attach a partition to the fetcher of its broker: its leader, or a closer replica; if there is none, take it over.
 

@@ -53,6 +53,8 @@ LOWER_VERSIONS = (8, 4)
 HANG_UPS = 2
 #: How long a connect may take while there are other brokers to ask (ms): one that swallows packets would hold up all metadata.
 QUICK_CONNECT_MS = 3000
+#: The `reach` of a broker whose connections fail, or that owes an answer.
+_IN_TROUBLE = 3
 
 
 class Brokers:
@@ -93,7 +95,7 @@ class Brokers:
         # Workers that close brokers which have left.
         self._partings: list[Worker] = []
         #: Those whose metadata did not help.
-        self.stale = StaleBrokers(handler.now)
+        self.stale = StaleBrokers(handler.now, settings.metadata_max_age_ms / 1000)
 
     def every(self) -> list[Node]:
         """Return all brokers, seeds included."""
@@ -167,15 +169,15 @@ class Brokers:
     def candidates(self, seeds: Callable[[], Iterable[tuple[str, int]]]) -> Iterator[Node]:
         """Yield those that are connected, then the others, then the seeds; the seeds first if a bootstrap is due.
 
-        Brokers whose metadata did not help come behind the other brokers, each in its turn.
+        Brokers whose metadata did not help come behind the other brokers, each in its turn. Once in `metadata_max_age_ms`,
+        those that have answered come behind those that have not, and the one that answered last comes last.
 
         :param seeds: gives their (host, port) if it comes to that
         """
         brokers = list(self.by_id.values())
         if len(brokers) > 1:
             self._handler.random.shuffle(brokers)
-            rank = self.stale.order()
-            brokers.sort(key=lambda broker: (rank.get(broker.id, 0), broker.throttled_for(), broker.reach))
+            brokers.sort(key=self._places())
         early = bool(brokers) and self.is_bootstrap_due
         if early:
             yield from self._bootstrap(seeds, brokers, asked=False)
@@ -186,6 +188,18 @@ class Brokers:
             self.stale.passed_over(broker.id)
         if not early and (self._returns or not brokers):
             yield from self._bootstrap(seeds, brokers, asked=not self._versions.sent_back)
+
+    def _places(self) -> Callable[[Node], tuple[float, ...]]:
+        """Return the key by which brokers are asked for metadata: the lowest first."""
+        useless, turn = self.stale.order(), self.stale.turn()
+
+        def place(broker: Node) -> tuple[float, ...]:
+            reach = broker.reach
+            # One in trouble would hold the others up.
+            turns = () if turn is None else (reach >= _IN_TROUBLE, turn.get(broker.id, 0))
+            return useless.get(broker.id, 0), broker.throttled_for(), *turns, reach
+
+        return place
 
     @property
     def is_bootstrap_due(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -29,13 +30,24 @@ class StaleBrokers:
     An answer is useless if it has an older leader epoch than the known one, or if a worker doubts the leaders of topics, as one
     has refused or cannot be reached, and the answer names the same leaders again.
 
-    State: single stores, and a dict of single stores. Any worker may call all methods.
+    A leader that is cut off refuses nothing: it takes records with acks=1, which are lost later, and its consumers see no new
+    record. To them it looks like a quiet cluster. So once in `metadata_max_age_ms` it is the turn of another broker.
+    Not before Kafka 2.8: without topic ids, the answer of a broker that is cut off may count as that of a new topic.
+
+    State: single stores, and dicts of single stores. Any worker may call all methods.
 
     :param now: the handler's clock (s)
+    :param turn_s: how often another broker is asked first (s); infinite: only after a useless answer
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], turn_s: float = math.inf) -> None:
         self._now = now
+        self._turn_s = turn_s
+        # When the next turn of another broker is (s), and the broker numbers in the order of their last answers.
+        self._turn_at = now() + turn_s
+        self._answered: dict[int, None] = {}
+        # Whether topics have ids, so that an older answer does no harm.
+        self._has_ids = False
         # Broker numbers, in the order of their last useless answers, the oldest first.
         self._useless: dict[int, None] = {}
         # The time of the last useless answer (s).
@@ -59,6 +71,21 @@ class StaleBrokers:
             self._useless = {}
         return {id_: rank for rank, id_ in enumerate(self._useless.copy(), 1)}
 
+    def turn(self) -> Mapping[int, int] | None:
+        """Return the rank of each broker that has answered, from 1 on, the last one highest; None if no turn is due."""
+        if not self._has_ids or self._now() < self._turn_at:
+            return None
+        return {id_: rank for rank, id_ in enumerate(self._answered.copy(), 1)}
+
+    def _note_answer(self, broker_id: int) -> None:
+        if broker_id < 0:  # one of the addresses at which the cluster is first reached
+            return
+        answered = self._answered.copy()
+        answered.pop(broker_id, None)
+        self._answered = {**answered, broker_id: None}
+        if self._now() >= self._turn_at:
+            self._turn_at = self._now() + self._turn_s
+
     def set_aside(self, broker_id: int) -> None:
         """Ask a broker after all others from now on: it gave a useless answer."""
         if broker_id < 0:  # one of the addresses at which the cluster is first reached, which are asked last as it is
@@ -79,6 +106,8 @@ class StaleBrokers:
         :param broker_id: of the broker that gave it
         :param known: the known topics by name
         """
+        self._has_ids = any(topic.topic_id.int for topic in response.topics)
+        self._note_answer(broker_id)
         doubted = self._doubted
         described = {topic.name: topic for topic in response.topics if topic.name is not None and topic.partitions}
         if any(_is_older(topic, known.get(name)) for name, topic in described.items()):

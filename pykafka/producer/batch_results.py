@@ -145,7 +145,12 @@ class BatchResults:
     def _may_retry(self, batch: ProducerBatch, error: KafkaException, led: bool) -> bool:
         if led:
             self._owner.leader_named()
-        elif error.invalid_metadata or not isinstance(error, ProtocolClientError):
+        elif (
+            error.invalid_metadata
+            # A leader that is cut off from the controller answers so to each batch: its followers copy from the new leader.
+            or isinstance(error, RequestTimedOut)
+            or not isinstance(error, ProtocolClientError)
+        ):
             self._owner.leaders_moved()
         return self._retry_policy.may_retry(batch, error)
 

@@ -76,6 +76,8 @@ class Call:
     is_cut_short: bool = False
     #: Whether it ends behind the answer.
     is_last: bool = False
+    #: Changes the bytes of the answer, its length included: a hook sets it, for what no broker should send.
+    damage: Callable[[bytes], bytes] | None = None
 
     def charge(self, key: str, amount: float, *, may_refuse: bool = False) -> int:
         """Use up some of a quota of the client, and return how long it has to wait (ms), which the answer will say.

@@ -209,6 +209,8 @@ class Connection:
             state.waiters.wait(lambda: session.is_closed, state.now_ms() + milliseconds, session)
 
     def _send(self, call: Call, pieces: list[bytes | memoryview]) -> None:
+        if call.damage is not None:
+            pieces = [call.damage(b"".join(pieces))]
         if call.is_cut_short:
             data = b"".join(pieces)
             pieces = [data[: len(data) // 2]]

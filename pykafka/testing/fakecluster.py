@@ -17,7 +17,6 @@ from pykafka.testing.call import APIS, spoken
 from pykafka.testing.faultcontrols import FaultControls
 from pykafka.testing.faults import FakeClusterError, Faults
 from pykafka.testing.names import ApiName, ErrorName, api_key, error_code
-from pykafka.testing.outdated import snapshot
 from pykafka.testing.overlays import Follower, Followers, TopicErrors
 from pykafka.testing.releases import NEWEST, release
 from pykafka.testing.replicas import NO_LEADER
@@ -349,16 +348,20 @@ class FakeCluster(FaultControls, SecurityControls):
             found.cut()
 
     def isolate(self, broker: int) -> None:
-        """Cut a broker off from the controller until `rejoin`: what it says of leaders and coordinators stays as it is."""
-        found = self._broker(broker)
-        with self._locked() as state:
-            self._faults.views[found.node.node_id] = snapshot(state)
+        """Cut a broker off from the controller until `rejoin`: what it says of leaders and coordinators stays as it is.
 
-    def rejoin(self, broker: int) -> None:
-        """Give an isolated broker the metadata of now."""
+        What it leads it leads on in its old epoch, though others are elected meanwhile: records of acks=1 that it takes then
+        are lost, acks=all times out, and readers see no further record. If it alone was in sync, all is committed as before.
+        """
         found = self._broker(broker)
         with self._locked():
-            self._faults.views.pop(found.node.node_id, None)
+            self._faults.isolated.cut_off(found.node.node_id)
+
+    def rejoin(self, broker: int) -> None:
+        """Give an isolated broker the metadata of now: it follows new leaders, and drops the records that they lack."""
+        found = self._broker(broker)
+        with self._locked():
+            self._faults.isolated.rejoin(found.node.node_id)
 
     def set_rack(self, broker: int, rack: str | None) -> None:
         """Set the rack of a broker (KIP-36)."""

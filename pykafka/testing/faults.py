@@ -11,7 +11,7 @@ from pykafka.testing.authorization import authorized
 from pykafka.testing.call import Call, HungUpError
 from pykafka.testing.fetch_sessions import wanted_of
 from pykafka.testing.names import api_name
-from pykafka.testing.outdated import believed
+from pykafka.testing.outdated import Isolated
 from pykafka.testing.refusals import refusal
 
 if TYPE_CHECKING:
@@ -289,8 +289,8 @@ class Faults:
         self.latencies: dict[int, int] = {}
         self.on_request: list[OnRequest] = []
         self.on_answer: list[OnAnswer] = []
-        #: By node id: the cluster as brokers know it that are cut off from the controller.
-        self.views: dict[int, ClusterState] = {}
+        #: The brokers that are cut off from the controller.
+        self.isolated = Isolated(state)
         #: What changes answers for the cluster itself, such as the errors of topics; in this order.
         self.overlays: list[Callable[[Call, Response], None]] = []
         #: The first error of a test's function or of a broker itself, and what to do about it.
@@ -339,9 +339,7 @@ class Faults:
             self.received.append(Received(node_id, api.request.api_key, call.version, call.client_id, now_us))
         call.delay_ms = self.latencies.get(call.node.node_id, 0)
         given = self._ask(self.on_request, call) if self.on_request else None
-        view = self.views.get(call.node.node_id)
-        if view is not None:
-            call.state = believed(call.request, call.state, view)
+        call.state = self.isolated.believed(call)
         response = given if given is not None else self._outcome(call, api)
         if response is not None:
             for overlay in self.overlays:

@@ -64,6 +64,16 @@ class PartitionLog:
     def __repr__(self) -> str:
         return f"<PartitionLog {self.start} to {self.end}, {len(self.batches)} batches>"
 
+    def copied(self) -> PartitionLog:
+        """Return a log with the same records, to which others can be appended."""
+        other = PartitionLog()
+        other.start, other.end, other.appended_ms = self.start, self.end, self.appended_ms
+        other.batches, other._ends = list(self.batches), list(self._ends)
+        other.producers = self.producers.copied()
+        other.open_transactions = dict(self.open_transactions)
+        other._ended, other._aborted, other.epochs = list(self._ended), list(self._aborted), list(self.epochs)
+        return other
+
     @property
     def size(self) -> int:
         """How much it stores (bytes)."""

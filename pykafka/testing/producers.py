@@ -47,6 +47,13 @@ class ProducerState:
         #: Of the coordinator that ended its last transaction; -1: none did.
         self.coordinator_epoch = -1
 
+    def copied(self) -> ProducerState:
+        """Return the same state, for another log."""
+        other = ProducerState(self.epoch)
+        other.batches.extend(self.batches)
+        other.last_ms, other.coordinator_epoch = self.last_ms, self.coordinator_epoch
+        return other
+
     @property
     def last_sequence(self) -> int:
         """The sequence number of its last record; -1: it has written none in that epoch."""
@@ -58,6 +65,12 @@ class ProducerStates:
 
     def __init__(self) -> None:
         self.by_id: dict[int, ProducerState] = {}
+
+    def copied(self) -> ProducerStates:
+        """Return the same producers, for another log."""
+        other = ProducerStates()
+        other.by_id = {producer_id: state.copied() for producer_id, state in self.by_id.items()}
+        return other
 
     def duplicate(self, raw: RawBatch, remembered: int = REMEMBERED) -> SequencedBatch | None:
         """Return the batch that was written already, if this one is among the last ones of its producer.

@@ -28,6 +28,8 @@ class Replicas:
         self._waiters = waiters
         self._topics = topics
         self._is_up = is_up
+        #: Called with each partition and its next leader, before that is elected.
+        self.before_election: Callable[[Partition, int], object] = lambda _partition, _node_id: None
         # Followers that a test makes lag; those of stopped brokers lag until the brokers run again.
         self._held_back: dict[tuple[Partition, int], None] = {}  # in their order
 
@@ -49,6 +51,7 @@ class Replicas:
         """
         if node_id == partition.leader:
             return
+        self.before_election(partition, node_id)
         before = partition.leader
         if node_id not in (NO_LEADER, *partition.replicas):
             self._replace(partition, before, node_id)

@@ -120,6 +120,8 @@ class ClusterState:
         self.reads_by_rack = False
         #: By node id: the count of its starts, and its fetch sessions since the last one.
         self.fetch_sessions: dict[int, tuple[int, FetchSessions]] = {}
+        #: By node id: partitions as a broker has them that leads on, though others lead them by now (`outdated.Isolated`).
+        self.forks: dict[int, dict[Partition, Partition]] = {}
         #: By node id; a session ends with its connection.
         self.share_sessions: dict[int, ShareSessions] = {}
 
@@ -135,6 +137,11 @@ class ClusterState:
         """
         found = self.topic(topic)
         return None if found is None else found.partition(index)
+
+    def held_by(self, node_id: int, partition: Partition) -> Partition:
+        """Return a partition as a broker has it."""
+        forks = self.forks.get(node_id)
+        return partition if forks is None else forks.get(partition, partition)
 
     def place(self, partitions: int, replication_factor: int = 1, first: int = 0) -> list[list[int]]:
         """Return replicas for the partitions of a topic: one broker after another leads them.

@@ -12,12 +12,14 @@ from pykafka.common import TopicPartition
 from pykafka.handlers import Handler
 from pykafka.metadata.brokers import QUICK_CONNECT_MS
 from pykafka.metadata.elections import metadata_request
+from pykafka.producer.sender import CHECK_AGE_S
+from pykafka.protocol.records import RecordBatchBuilder
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 
 #: With ids of topics and leader epochs, and hints at leaders (KIP-951); without hints; without ids; without epochs.
 RELEASES = ["4.4", "2.8.2", "2.4.1", "1.1.1"]
-TOPIC = "orders"
+TOPIC, REPLICATED = "orders", "replicated"
 #: The one broker that is not cut off.
 CURRENT = 3
 #: A broker that has no connection either.
@@ -26,6 +28,8 @@ SILENT = 4
 BOUND_S = 5.0
 #: How long a test waits for it (s).
 PATIENCE_S = 60.0
+#: How old metadata becomes that nothing else makes a client doubt (ms).
+MAX_AGE_MS = 1_000
 
 Fault = Callable[[FakeCluster], None]
 Program = Callable[[Handler, str, Fault], float]
@@ -134,6 +138,86 @@ def test_old_brokers_may_know_of_no_leader(program: Program, seed: int) -> None:
         _cut_off(cluster)
 
     assert _virtually(seed, lambda handler: program(handler, "2.8.2", cut_off)) < 6 * BOUND_S
+
+
+def _written(client: KafkaClient, cluster: FakeCluster, handler: Handler) -> float:
+    """Return how long records were acknowledged, one each 100 ms, that are lost (s)."""
+    count = int(PATIENCE_S * 10)
+    with client.producer(acks=1, linger_ms=0) as producer:
+        producer.produce(REPLICATED, b"before").get(10)
+        _replace(cluster)
+        for _ in range(count):
+            producer.produce(REPLICATED, b"after").get(10)
+            handler.sleep(0.1)
+    cluster.heal()
+    return (count + 1 - len(cluster.records(REPLICATED))) / 10
+
+
+def _read(client: KafkaClient, cluster: FakeCluster, handler: Handler) -> float:
+    """Return how late a record was read (s)."""
+    with client.consumer(metadata_max_age_ms=MAX_AGE_MS) as consumer:
+        consumer.assign([TopicPartition(REPLICATED, 0)])
+        assert not consumer.poll(timeout=1)
+        _replace(cluster)
+        began = handler.now()
+        batch = RecordBatchBuilder()
+        batch.append(handler.time_ms(), None, b"after", None)
+        with cluster._locked() as state:
+            (partition,) = state.topics[REPLICATED].partitions
+            partition.log.append(b"".join(batch.build(0)), state.now_ms(), partition.leader_epoch)
+            state.waiters.wake(partition)
+        while not consumer.poll(timeout=0.1):
+            assert handler.now() - began < PATIENCE_S
+        return handler.now() - began
+
+
+def _delivered(client: KafkaClient, cluster: FakeCluster, handler: Handler) -> float:
+    """Return how long a record took that all replicas in sync have (s): it times out at the former leader."""
+    with client.producer() as producer:
+        producer.produce(REPLICATED, b"before").get(10)
+        _replace(cluster)
+        began = handler.now()
+        producer.produce(REPLICATED, b"after").get(PATIENCE_S)
+    assert [record.value for record in cluster.records(REPLICATED)] == [b"before", b"after"]
+    return handler.now() - began
+
+
+def _replace(cluster: FakeCluster) -> None:
+    cluster.isolate(1)
+    cluster.set_leader(REPLICATED, 0, CURRENT)
+
+
+@pytest.mark.parametrize("program", [_written, _read])
+@pytest.mark.parametrize("release", RELEASES[:2])  # without topic ids, an old answer may count
+def test_a_former_leader_that_refuses_nothing_is_left(
+    release: str, program: Callable[[KafkaClient, FakeCluster, Handler], float]
+) -> None:
+    """A client that was connected to that broker alone asked it alone for metadata, for as long as it was cut off."""
+
+    def run(handler: Handler) -> float:
+        with (
+            FakeCluster(4, handler=handler, as_version=release) as cluster,
+            KafkaClient(_seeds(cluster), handler=handler, metadata_max_age_ms=MAX_AGE_MS) as client,
+        ):
+            cluster.create_topic(REPLICATED, 1, 4)
+            return program(client, cluster, handler)
+
+    assert 0 < _virtually(1, run) <= MAX_AGE_MS / 1000 + 2 * CHECK_AGE_S
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_former_leader_whose_requests_time_out_is_left(seed: int) -> None:
+    """The producer believed what it knew until the metadata was five minutes old: its messages were too old by then."""
+
+    def run(handler: Handler) -> float:
+        with (
+            FakeCluster(4, handler=handler) as cluster,
+            KafkaClient(_seeds(cluster), handler=handler, socket_timeout_ms=2_000) as client,
+        ):
+            cluster.create_topic(REPLICATED, 1, 4)
+            return _delivered(client, cluster, handler)
+
+    assert _virtually(seed, run) < 2 * PATIENCE_S / 3
 
 
 @pytest.mark.parametrize("seed", range(3))

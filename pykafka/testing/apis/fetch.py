@@ -83,7 +83,7 @@ class PartitionRead:
     :param wanted: the partition, and from where on
     """
 
-    __slots__ = ("asked", "call", "follower", "is_committed", "partition", "request", "topic", "wanted")
+    __slots__ = ("_found", "asked", "call", "follower", "is_committed", "request", "topic", "wanted")
 
     def __init__(self, call: Call, request: wire.FetchRequest, wanted: Wanted) -> None:
         self.call = call
@@ -91,10 +91,16 @@ class PartitionRead:
         self.wanted = wanted
         self.asked: Any = wanted.asked
         self.topic = call.state.topic(wanted.topic)
-        self.partition = None if self.topic is None else self.topic.partition(self.asked.partition)
+        self._found = None if self.topic is None else self.topic.partition(self.asked.partition)
         #: The broker that reads, as a follower; -1: a consumer.
         self.follower = request.replica_state.replica_id if call.version >= _WITH_STATE else request.replica_id
         self.is_committed = request.isolation_level == _COMMITTED
+
+    @property
+    def partition(self) -> Partition | None:
+        """The partition as the broker has it by now; None: there is none."""
+        found = self._found
+        return None if found is None else self.call.state.held_by(self.call.node.node_id, found)
 
     def ends_wait(self) -> bool:
         """Return whether there is something to say beside records."""

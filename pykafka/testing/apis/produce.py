@@ -144,7 +144,7 @@ def _check_producers(
 
 def _await_followers(call: Call, request: wire.ProduceRequest, written: list[_Written]) -> None:
     def is_settled(one: _Written) -> bool:
-        partition = one.partition
+        partition = call.state.held_by(call.node.node_id, one.partition)
         if not _leads(call, partition):
             return True
         if request.acks == _ALL:
@@ -166,7 +166,8 @@ def _await_followers(call: Call, request: wire.ProduceRequest, written: list[_Wr
 
 def _leads(call: Call, partition: Partition) -> bool:
     present = call.state.partition(partition.topic, partition.index)
-    return present is partition and partition.leader == call.node.node_id
+    node_id = call.node.node_id
+    return present is partition and call.state.held_by(node_id, partition).leader == node_id
 
 
 def _name_leaders(call: Call, request: wire.ProduceRequest, response: wire.ProduceResponse) -> None:

@@ -17,6 +17,10 @@ _RESENT = "the producer was not idempotent"
 _FORGOTTEN = "a first request came late, to a log that had forgotten the producer"
 
 
+#: A leader that is cut off acknowledges records with acks=1, and drops them when it hears of the new leader.
+_OVERRULED = "acks=1 at a leader that was cut off"
+
+
 def check_records(facts: Facts) -> Iterator[Anomaly]:
     """Return what is wrong with records and who has read them."""
     yield from _offsets(facts)
@@ -48,10 +52,17 @@ def _offsets(facts: Facts) -> Iterator[Anomaly]:
         seen, before = first.setdefault(place, (value, operation))
         if seen != value and place not in reported and not facts.may_lose(place.topic):
             reported.add(place)
+            is_lost = any(_may_be_overruled(facts, *one) for one in ((seen, before), (value, operation)))
             yield found(
                 Kind.INCONSISTENT_OFFSETS, f"{named(place)} is {seen} and {value}: one offset has two values",
-                before, operation,
+                before, operation, allowed=_OVERRULED if is_lost else "",
             )  # fmt: skip
+
+
+def _may_be_overruled(facts: Facts, value: int, shown: Operation) -> bool:
+    """Return whether an acknowledgement promises little: with acks=1, while a leader may have been cut off."""
+    sends = [sent for sent in facts.sends.get(value, ()) if sent.shown is shown and not sent.producer.durable]
+    return any(facts.disturbances.any_between(sent.begun.time_ms, shown.time_ms, ("isolate",)) for sent in sends)
 
 
 def _duplicates(facts: Facts) -> Iterator[Anomaly]:

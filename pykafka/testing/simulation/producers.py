@@ -91,6 +91,11 @@ class Producing:
         self.partitions, self._must_count = 0, True
         self._pending: dict[bytes, tuple[Operation, Send]] = {}
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether acknowledged records survive elections that are clean."""
+        return bool(self.options.get("acks", "all") == "all")
+
     def run(self) -> None:
         """Send all records, by one producer after another."""
         with self.world.client(self.name) as client:
@@ -121,7 +126,7 @@ class Producing:
 
     def open(self, client: KafkaClient) -> Any:
         """Make a producer."""
-        durable = self.options.get("acks", "all") == "all"
+        durable = self.is_durable
         self.world.history.note(
             self.name,
             OpenProducer(self.is_idempotent and self.is_remembered, durable, ordered=durable and self.is_remembered),
@@ -206,8 +211,9 @@ class Producing:
             history.fail(begun, type(error).__name__)
 
     def delivered(self, value: int) -> None:
-        """Note a value that has to be read in the end."""
-        self.world.acknowledge(self.topic, [value])
+        """Note a value that has to be read in the end: with acks=1, a leader that was cut off may have lost it."""
+        if self.is_durable:
+            self.world.acknowledge(self.topic, [value])
 
 
 class Transacting(Producing):

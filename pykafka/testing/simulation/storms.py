@@ -271,7 +271,10 @@ def _transactions(chance: Random, coordinated: Sequence[tuple[str, str]], broker
 
 
 def _laggards(chance: Random, topic: str, partition: int, brokers: Sequence[int]) -> list[Named]:
-    """Leaders move, and most brokers do not hear of it."""
+    """Leaders move, and most brokers do not hear of it, or only the former leader: it writes on in its old epoch."""
+    if chance.random() < 0.5:
+        preferred = brokers[partition % len(brokers)]  # it leads, unless something has moved the leadership before
+        return [("isolate", (preferred,)), ("move_leader", (topic, partition))]
     names = [("isolate", (number,)) for number in chance.sample(list(brokers), len(brokers) - 1)]
     return [*names, *[("move_leader", (topic, partition))] * chance.randint(1, 3)]
 

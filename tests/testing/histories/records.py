@@ -214,7 +214,37 @@ def late_request_to_a_log_that_has_forgotten(story: Story) -> None:
     repeated(story, ("late", "Produce", "4000", "3"), ("forget", TOPIC, "0"))
 
 
+def acknowledged_by_a_current_leader(story: Story) -> None:
+    """With acks=1, and no leader was cut off: it had no reason to drop what it had acknowledged."""
+    story.producer("p", idempotent=False, durable=False)
+    story.producer("q")
+    story.fault("isolate", "1", number=1, lasts_ms=10)
+    story.send(1, 5)
+    story.send(2, 5, who="q")
+
+
+def acknowledged_by_a_former_leader(story: Story) -> None:
+    """With acks=1, by a leader that was cut off: another record has its offset in the log of the new leader."""
+    story.producer("p", idempotent=False, durable=False)
+    story.producer("q")
+    story.fault("isolate", "1", number=1)
+    story.send(1, 5)
+    story.send(2, 5, who="q")
+    story.consumer()
+    story.poll((5, 2))
+
+
+def acknowledged_by_all_replicas(story: Story) -> None:
+    """With acks=all no record is lost, whichever leader was cut off."""
+    story.producer("p")
+    story.fault("isolate", "1", number=1)
+    story.send(1, 5)
+    story.send(2, 5)
+
+
 PLANTED: list[tuple[str, Write]] = [
+    ("inconsistent-offsets", acknowledged_by_a_current_leader),
+    ("inconsistent-offsets", acknowledged_by_all_replicas),
     ("inconsistent-offsets", inconsistent_offsets),
     ("duplicate", duplicate),
     ("duplicate", duplicate_in_another_partition),
@@ -235,6 +265,7 @@ PLANTED: list[tuple[str, Write]] = [
     ("missing-result", missing_result),
 ]
 LEGAL: list[tuple[str, Write]] = [
+    ("inconsistent-offsets", acknowledged_by_a_former_leader),
     ("duplicate", late_request_to_a_log_that_has_forgotten),
     ("", plain),
     ("", unknown_outcome_took_effect),

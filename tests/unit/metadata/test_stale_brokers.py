@@ -130,6 +130,24 @@ def test_a_broker_that_does_not_answer_keeps_its_place_in_quiet_times(stale: Sta
     assert not stale.order()
 
 
+def test_the_turn_of_another_broker_comes_with_the_age(clock: Clock) -> None:
+    stale = StaleBrokers(clock, 10.0)
+    current, known = _answer([(1, 3)]), _known([(1, 3)])
+    for broker in (-1, 1, 2, 1):
+        stale.judge(broker, current, known)
+    assert (stale.turn(), stale.order()) == (None, {})
+    clock.time += 10
+    assert stale.turn() == {2: 1, 1: 2}
+    stale.judge(-1, current, known)
+    assert stale.turn() == {2: 1, 1: 2}  # it is not known which broker that was
+    stale.judge(3, current, known)
+    assert stale.turn() is None
+    clock.time += 10
+    assert stale.turn() == {2: 1, 1: 2, 3: 3}
+    stale.judge(-1, _answer([(1, 3)], UUID(int=0)), known)
+    assert stale.turn() is None  # without ids, an old answer may count
+
+
 def test_the_first_addresses_have_no_place(stale: StaleBrokers) -> None:
     assert _judge(stale, -1, _answer([(1, 3)]), _known([(1, 3)])) == []
 

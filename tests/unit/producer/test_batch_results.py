@@ -103,8 +103,9 @@ def owner() -> Owner:
 @pytest.mark.parametrize(
     ("error", "led", "heard"),
     [
-        (error_for(7), False, []),
+        (error_for(19), False, []),
         (error_for(5), False, [("leaders moved",)]),
+        (error_for(7), False, [("leaders moved",)]),  # as of a leader that is cut off
         (error_for(6), True, [("leader named",)]),
         (SocketDisconnectedError("cut"), False, [("leaders moved",)]),
         (ResponseTimeoutError("late"), False, [("leaders moved",)]),

@@ -1,0 +1,102 @@
+"""Leaders that are cut off from the controller write on in their old epoch: the fake ones do as real ones do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.testing import FakeCluster
+from tests.support.isolation import CURRENT, CUT_OFF, EXPECTED, OWN, SHARED, Speaker, story
+
+
+def make(as_version: str = "4.4") -> FakeCluster:
+    """Return a cluster of two brokers, of which the second one leads all."""
+    cluster = FakeCluster(2, as_version=as_version)
+    with cluster._locked() as state:
+        state.add_topic(SHARED, [[CUT_OFF, CURRENT]])
+        state.add_topic(OWN, [[CUT_OFF]])
+    return cluster
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with make() as made:
+        yield made
+
+
+@pytest.mark.parametrize("as_version", ["2.8", "3.9", "4.4"])
+def test_it_answers_as_real_brokers_did(as_version: str) -> None:
+    """`tests/integration/test_isolated_leaders.py` asks real ones."""
+    with make(as_version) as cluster:
+
+        def elect() -> None:
+            cluster.set_leader(SHARED, 0, CURRENT)
+            cluster.set_leader(OWN, 0, None)
+
+        assert story(cluster, elect) == EXPECTED
+
+
+def _values(cluster: FakeCluster, topic: str = SHARED) -> list[bytes]:
+    return [record.value for record in cluster.records(topic)]
+
+
+def test_a_record_of_acks_1_is_acknowledged_and_lost(cluster: FakeCluster) -> None:
+    """`tests/testing/test_stale_metadata.py` has acks=all: such a record is sent again, to the new leader."""
+    host = cluster.hosts.split(",")[CUT_OFF - 1]
+    with KafkaClient(host) as client, client.producer(acks=1, linger_ms=0) as producer:
+        leader = client.topics[SHARED].partitions[0].leader
+        assert leader is not None
+        assert leader.id == CUT_OFF
+        cluster.isolate(CUT_OFF)
+        cluster.set_leader(SHARED, 0, CURRENT)
+        assert producer.produce(SHARED, b"lost").get(10).offset == 0
+        Speaker(cluster).produce("new", CURRENT, b"new", -1)
+    cluster.rejoin(CUT_OFF)
+    assert _values(cluster) == [b"new"]
+
+
+def test_a_log_that_no_other_broker_leads_is_kept(cluster: FakeCluster) -> None:
+    """It was alone in sync: what it has acknowledged to acks=all is there when it comes back."""
+    speaker = Speaker(cluster)
+    cluster.isolate(CUT_OFF)
+    cluster.set_leader(OWN, 0, None)
+    speaker.produce("acks=all", CUT_OFF, b"kept", -1, OWN)
+    assert cluster.leader(OWN, 0) is None
+    cluster.rejoin(CUT_OFF)
+    assert speaker.transcript == [("acks=all", (0, 0))]
+    assert (cluster.leader(OWN, 0), _values(cluster, OWN)) == (CUT_OFF, [b"kept"])
+
+
+def test_an_unclean_election_loses_what_was_committed_meanwhile(cluster: FakeCluster) -> None:
+    """Even acks=all: a replica that is not in sync is elected while the only one in sync is cut off, which goes on."""
+    speaker = Speaker(cluster)
+    cluster.lag(SHARED, 0, CURRENT)
+    cluster.isolate(CUT_OFF)
+    cluster.set_leader(SHARED, 0, None)
+    speaker.produce("no leader", CUT_OFF, b"before", -1)
+    cluster.set_leader(SHARED, 0, CURRENT)
+    speaker.produce("another leader", CUT_OFF, b"after", -1)
+    speaker.fetch("both", CUT_OFF, 1, 0)
+    cluster.rejoin(CUT_OFF)
+    speaker.produce("the new leader", CURRENT, b"new", -1)
+    assert speaker.transcript == [
+        ("no leader", (0, 0)),
+        ("another leader", (0, 1)),
+        ("both", (0, 2, True, -1)),
+        ("the new leader", (0, 0)),
+    ]
+    assert _values(cluster) == [b"new"]
+
+
+def test_it_is_in_sync_again_after_it_has_rejoined(cluster: FakeCluster) -> None:
+    cluster.isolate(CUT_OFF)
+    cluster.set_leader(SHARED, 0, CURRENT)
+    with cluster._locked() as state:
+        partition = state.topics[SHARED].partitions[0]
+        assert partition.isr == [CURRENT]
+    cluster.heal()
+    assert partition.isr == [CUT_OFF, CURRENT]
+    cluster.set_leader(SHARED, 0, CUT_OFF)
+    assert cluster.leader(SHARED, 0) == CUT_OFF
