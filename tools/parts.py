@@ -406,14 +406,14 @@ TEST = {
     "spark-programs": Part(
         "4.3.1", ["tests/examples", *without([FIRST_WEEK]), *SPARK_PROGRAMS, "-m", "not matrix"], 8.5
     ),
-    "access": Part("4.3.1", [*ACCESS, "-m", "not matrix"], 11),
     "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 11),
-    "fake": Part("4.3.1", [*FAKE, *without([SEEDS]), "-m", "not matrix"], 8),
+    "access": Part("4.3.1", [*ACCESS, "-m", "not matrix"], 11),
     "today": Part("4.3.1", [*TODAY, "-m", "not matrix"], 9),
-    "promises": Part("4.3.1", [*PROMISES, FIRST_WEEK, "-m", "not matrix"], 6),
-    "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 5),
     "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 5),
-    "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 5),
+    # With the pipelines: one session and one broker.
+    "spark": Part("4.3.1", ["tests/spark", *without(SPARK_PROGRAMS), "-m", "not matrix"], 8.5),
+    "fake": Part("4.3.1", [*FAKE, *without([SEEDS]), "-m", "not matrix"], 8),
+    "promises": Part("4.3.1", [*PROMISES, FIRST_WEEK, "-m", "not matrix"], 6),
     "spark-4.2": Part("2.8.2", [*BESIDE_THE_CONNECTOR, "-m", "not matrix"], 3, ".venvs/spark42"),
     "proofs": Part("4.3.1", [*PROOFS, "-m", "not matrix"], 2),
     "core-0.9.0.1": Part("0.9.0.1", CORE_OF_ZOOKEEPER, 2),

@@ -1,7 +1,8 @@
 """An archive of Spark's classes, as brokers have one: a JVM that starts with it needs half the CPU time until its query runs.
 
-`python -m tests.support.spark.classes` makes it, before the tests: as late as the first program of Spark, JVMs that start at
-the same time would be without one. It is made of Spark doing a little of all that the tests have it do.
+`python -m tests.support.spark.classes` makes it, and compiles the sources of Spark's Python workers (`sources.py`), before the
+tests: as late as the first program of Spark, JVMs that start at the same time would be without one. It is made of Spark doing
+a little of all that the tests have it do.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 import pyspark
 
 from tests.brokers.archives import class_archive, recording
+from tests.support.spark.sources import compile_archives
 from tests.support.spark.standalone import JVM_OPTIONS, ROOT, SPARK_HOME, spark_environment
 
 #: How long Spark may take for the little that is recorded (s); where it takes longer, all continues without an archive.
@@ -48,8 +50,10 @@ def jvm_options(make: bool) -> list[str]:
 def quick_starts(make: bool) -> Iterator[None]:
     """Make each JVM of Spark that a program starts in the block start quickly.
 
-    :param make: as above
+    :param make: as above; also compile PySpark's sources for their Python workers
     """
+    if make:
+        compile_archives()
     added = {
         JVM_OPTIONS: " ".join(f'"{option}"' for option in jvm_options(make)),
         # The JVM by which the scripts of Spark find out how to start another one.
@@ -130,3 +134,4 @@ if __name__ == "__main__":
         main(sys.argv[1])
     else:
         jvm_options(make=True)
+        compile_archives()
