@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 _ACCEPT_S = 3600.0
 #: How long workers may take to end (s): they wait for nothing by then.
 _JOIN_S = 10.0
+#: How many workers a broker keeps at least before it looks for those that have ended.
+_WORKERS_MIN = 16
 
 
 class Broker:
@@ -38,6 +40,8 @@ class Broker:
         self.connections: dict[Connection, None] = {}
         self._listener: Listener | None = None
         self._workers: list[Worker] = []
+        # How many there are before those that have ended are left out.
+        self._workers_max = _WORKERS_MIN
 
     def __repr__(self) -> str:
         return f"<Broker {self.node}>"
@@ -61,7 +65,9 @@ class Broker:
         self._spawn(self._accept, listener)
 
     def _spawn(self, target: Callable[..., object], *arguments: object) -> None:
-        self._workers = [worker for worker in self._workers if worker.is_alive()]
+        if len(self._workers) >= self._workers_max:
+            self._workers = [worker for worker in self._workers if worker.is_alive()]
+            self._workers_max = max(_WORKERS_MIN, 2 * len(self._workers))
         name = f"pykafka-fake-broker-{self.node.node_id}"
         self._workers.append(self.state.handler.spawn(target, *arguments, name=name))
 
