@@ -21,7 +21,7 @@ from pykafka.testing.simulation.tally import SeedLog, Tally, parsed_seeds
 from pykafka.testing.sometimes import Sometimes
 
 #: From so many seeds on, each of `sometimes.THINGS` has to have happened.
-ENOUGH_SEEDS = 200
+ENOUGH_SEEDS = 1_000
 #: So many failures are printed with the fewest faults that it takes.
 SHRUNK_MAX = 3
 #: The most lines of a timeline.

@@ -149,7 +149,7 @@ TOGETHER: dict[str, Callable[[Sequence[Operation]], bool]] = {
 
 
 #: Things that are so rare that only this many histories have to show them.
-RARE_SEEDS = 5_000
+RARE_SEEDS = 20_000
 RARE = frozenset({"a rebalance comes in a commit", PRODUCER, TOO_LARGE, "a log is truncated"})
 
 

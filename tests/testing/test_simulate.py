@@ -32,6 +32,7 @@ from pykafka.testing.simulation.extras import ORDERS
 from pykafka.testing.simulation.ordinary import ORDINARY
 from pykafka.testing.simulation.plan import FAULTS, PlannedFault, Targets, draw
 from pykafka.testing.simulation.producers import Transacting
+from pykafka.testing.simulation.scale import LARGE, SMALL, SMALL_FROM, scale_of
 from pykafka.testing.simulation.simulation import Simulation
 from pykafka.testing.simulation.tally import SeedLog
 from pykafka.testing.simulation.world import World
@@ -49,11 +50,29 @@ ROOT = Path(__file__).resolve().parents[2]
 FOUND = [105, 10231, 20006, 10006, 311423, 331302, 83002265]
 
 
-@pytest.mark.parametrize("seed", [*range(12), *FOUND])
+@pytest.mark.parametrize("seed", [*range(12), *FOUND, *range(SMALL_FROM, SMALL_FROM + 12)])
 def test_seeds(seed: int) -> None:
     result = Simulation(seed).run()
     assert not result.failed, report(result)
     assert len(result.history) > 20
+
+
+def test_the_number_of_a_seed_decides_its_scale() -> None:
+    """Those that pages and tests name stay as they are; small ones have fewer programs, and of every kind."""
+    assert scale_of(SMALL_FROM - 1) is LARGE
+    assert scale_of(SMALL_FROM) is SMALL
+    assert set(SMALL.kinds) == set(LARGE.kinds)
+    large, small = ([Simulation(first + number) for number in range(400)] for first in (0, SMALL_FROM))
+    for has in (
+        lambda one: one.handles,
+        lambda one: one.loses,
+        lambda one: one.administers,
+        lambda one: one.changes_topics,
+        lambda one: one.extras.kind != "none",
+    ):
+        assert 0 < len(list(filter(has, small))) < len(list(filter(has, large)))
+    assert {one.brokers for one in small} == {3, 4}
+    assert {one.brokers for one in large} == {3, 4, 5}
 
 
 def in_another_process(seed: int, path: Path, environment: dict[str, str]) -> bytes:
@@ -73,6 +92,7 @@ def in_another_process(seed: int, path: Path, environment: dict[str, str]) -> by
         (8, {"PYKAFKA_PURE_PYTHON": "1"}),
         # The sources sent no message in the worker that produces it.
         (27, {"PYKAFKA_PURE_PYTHON": "1"}),
+        (SMALL_FROM, {"PYTHONHASHSEED": "3"}),
     ],
 )
 def test_a_seed_is_one_history(seed: int, environment: dict[str, str], tmp_path: Path) -> None:

@@ -22,8 +22,6 @@ JOBS, WORKERS, CLERKS = "jobs", "workers", "clerks"
 TASKS, TASKS_DLQ, CREW = "tasks", "tasks.dlq", "crew"
 #: The topic of records of all sizes.
 PARCELS = "parcels"
-#: The kinds, each as often as it is there.
-KINDS = ("share", "share", "share", "commits", "letters", "sizes", "none", "none")
 
 
 @runtime_checkable
@@ -42,14 +40,15 @@ class Settling(Protocol):
 class Extras:
     """The extra programs of a seed.
 
+    :param kinds: one of these is drawn (`Scale.kinds`)
     :param release: that the cluster plays
     :param lasts_ms: how long programs write (ms)
     """
 
-    def __init__(self, seed: int, release: str, lasts_ms: int) -> None:
+    def __init__(self, seed: int, kinds: tuple[str, ...], release: str, lasts_ms: int) -> None:
         self._chance = Random(f"extras of {seed}")
         self._lasts_ms = lasts_ms
-        self.kind = self._chance.choice(KINDS)
+        self.kind = self._chance.choice(kinds)
         if self.kind == "share" and release != "4.4":
             self.kind = "none"  # releases before 4.2 have no share groups
         #: Whether they take the place of the programs that handle records exactly once, so that the seed costs no more.
@@ -66,9 +65,7 @@ class Extras:
     @classmethod
     def none(cls, seed: int) -> Extras:
         """Return those of a seed that has no room for any."""
-        extras = cls(seed, "", 0)
-        extras.kind, extras.topics = "none", {}
-        return extras
+        return cls(seed, ("none",), "", 0)
 
     @property
     def shared(self) -> tuple[str, ...]:

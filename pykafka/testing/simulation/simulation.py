@@ -25,6 +25,7 @@ from pykafka.testing.simulation.ordinary import ORDINARY
 from pykafka.testing.simulation.plan import ERRORS, Injector, PlannedFault, Targets, draw, draw_calm
 from pykafka.testing.simulation.producers import Producing, Transacting
 from pykafka.testing.simulation.remade import Remade
+from pykafka.testing.simulation.scale import scale_of
 from pykafka.testing.simulation.storms import Step, forgetting, late_ends, lost_sessions, returns, subscriptions
 from pykafka.testing.simulation.transforming import Transforming
 from pykafka.testing.simulation.world import World
@@ -95,14 +96,15 @@ class Simulation:
         self.suffix = ""
         self.live_ms = LIVE_MS
         chance = Random(f"simulation {self.seed}")
-        self.brokers = chance.randint(3, 5)
+        self.scale = scale = scale_of(self.seed)
+        self.brokers = chance.randint(*scale.brokers)
         self.is_live = chance.random() < 0.5
-        self.lasts_ms = chance.choice((2_000, 3_000, 7_000))
-        self.handles = chance.random() < 0.3
-        self.loses = chance.random() < 0.2
+        self.lasts_ms = chance.choice(scale.lasts_ms)
+        self.handles = chance.random() < scale.handles
+        self.loses = chance.random() < scale.loses
         self.forgets = chance.random() < 0.2
         self.forgets_often = self.forgets and Random(f"forgets {self.seed}").random() < 0.5
-        self.changes_topics = chance.random() < 0.1
+        self.changes_topics = chance.random() < scale.changes_topics
         self.topics = {ORDERS: chance.randint(1, 4)}
         if self.handles:
             self.topics |= dict.fromkeys((SOURCE, TARGET), chance.randint(1, 2))
@@ -116,13 +118,13 @@ class Simulation:
         self.release = chance.choice(("4.4", "4.4", "4.4", "3.9", "2.8"))
         self.transactions = chance.randint(1, 2)
         self._choices = chance.random()
-        self.extras = Extras(self.seed, self.release, self.lasts_ms)
+        self.extras = Extras(self.seed, scale.kinds, self.release, self.lasts_ms)
         if self.handles and self.extras.replaces:
             self.handles = False
             del self.topics[SOURCE], self.topics[TARGET]
         self.topics |= self.extras.topics
         administration = Random(f"administration {self.seed}")
-        self.administers = administration.random() < 0.2
+        self.administers = administration.random() < scale.administers
         if self.keeps:
             self.release = zookeeping_chance.choice(zookeeping.RELEASES)
             self.handles = self.loses = self.administers = self.changes_topics = False
@@ -262,13 +264,13 @@ class Simulation:
         writers: list[Any] = [
             Producing(world, "p1", named(ORDERS), count, lasts_ms, bursts, not self.forgets, **options)
         ]
-        if chance.random() < 0.6:
+        if chance.random() < self.scale.transacts:
             writers.append(Transacting(world, named("t1"), named(ORDERS), chance.randint(5, 30), lasts_ms))
         committed, seeks = chance.random() < 0.5, chance.choice((0.0, 0.05))
         readers: list[Any] = [Reading(world, "c1", named(ORDERS), committed, seeks)]
         if chance.random() < 0.3:
             readers = [Keeping(world, "c1", named(ORDERS), named("keepers"), committed, seeks)]
-        if chance.random() < 0.6 or self.changes_topics:
+        if chance.random() < self.scale.joins or self.changes_topics:
             readers += self._members(world, chance)
         if self.handles:
             writers.append(Producing(world, "p2", named(SOURCE), chance.randint(5, 20), lasts_ms))
