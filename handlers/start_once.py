@@ -77,7 +77,7 @@ class StartOnce:
             self._start(start, undo)
 
     def run_within(self, start: Callable[[], object], seconds: float) -> bool:
-        """Have a worker start, and return whether it has done so in time. The next call waits for the same start.
+        """Start on a worker, and return whether that has ended in time. The next call waits for the same start.
 
         :param start: calls `run`
         :param seconds: how long to wait

@@ -65,7 +65,7 @@ class CoordinatorSearch:
         return self._first_answer(broker, key, asked, deadline)
 
     def forget(self, key: Key) -> None:
-        """Let no answer count that is due now: the coordinator has moved since."""
+        """Ignore the answers that are due now: the coordinator has moved since."""
         self._due.pop(key, None)
 
     def _drop_old(self, now: float) -> None:

@@ -372,7 +372,7 @@ class ApiVersions:
         self.found = ranges
 
     def _search(self, connection: BrokerConnection) -> None:
-        """Have a worker find out whether the broker is 0.8.2, and wait for it as long as the connection may take.
+        """Wait, as long as the connection may take, for a worker that finds out whether the broker is 0.8.2.
 
         :raises ResponseTimeoutError: the worker is still at it
         """

@@ -155,7 +155,7 @@ def loaded_by(statement: str) -> list[str]:
     ("statement", "bound"),
     [
         ("import pykafka", 5),
-        ("from pykafka import KafkaClient", 150),
+        ("from pykafka import KafkaClient", 152),
         # kafka-tools administers clusters by it: it loads no consumer.
         ("from pykafka.client import KafkaClient", 95),
         ("from pykafka import KafkaClient, KafkaProducer", 195),
