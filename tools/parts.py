@@ -490,6 +490,8 @@ MATRIX = {
         ],
         5,
     ),
+    # Brokers of three releases that are cut off from ZooKeeper or the controller.
+    "isolated-leaders": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/test_isolated_leaders.py"], 3),
     "closing": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/test_closing.py"], 4),
     # Two hundred kills of brokers, coordinators and workers.
     **{

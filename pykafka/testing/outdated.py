@@ -54,7 +54,7 @@ class Isolated:
         self._views[node_id] = snapshot(self._state)
 
     def rejoin(self, node_id: int) -> None:
-        """Let a broker know of the cluster as it is: it follows the leaders of now, or leads what no other broker could."""
+        """Connect a broker with the controller: it follows the leaders of now, or leads what no other broker could."""
         self._views.pop(node_id, None)
         replicas = self._state.replicas
         for partition, fork in self._forks.pop(node_id, {}).items():
@@ -83,7 +83,7 @@ class Isolated:
         return known
 
     def _before_election(self, partition: Partition, node_id: int) -> None:
-        """Let a leader that is cut off keep its log, before another one is elected, or none."""
+        """Keep the log of a leader that is cut off, before another one is elected, or none."""
         if node_id not in (NO_LEADER, *partition.replicas):
             return  # a test moves the partition, which no controller does behind the back of its leader
         for number, forks in self._forks.items():

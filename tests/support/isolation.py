@@ -87,7 +87,8 @@ class Proxy:
         self.port = self._listener.getsockname()[1]
         self._is_cut = False
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -103,7 +104,8 @@ class Proxy:
                     continue
                 self._pairs.append((near, far))
                 for pair in ((near, far), (far, near)):
-                    threading.Thread(target=_pump, args=pair, daemon=True).start()
+                    self._threads.append(threading.Thread(target=_pump, args=pair, daemon=True))
+                    self._threads[-1].start()
 
     def cut(self, is_cut: bool) -> None:
         """Cut all connections and refuse others, or pass them on again."""
@@ -115,8 +117,13 @@ class Proxy:
 
     def close(self) -> None:
         """Cut all for good."""
-        self._listener.close()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         self.cut(True)
+        for thread in self._threads:
+            thread.join(10)
+        self._listener.close()
+        self._threads = []
 
 
 def _pump(near: socket.socket, far: socket.socket) -> None:
@@ -126,6 +133,7 @@ def _pump(near: socket.socket, far: socket.socket) -> None:
     for one in (near, far):
         with suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)
+    near.close()
 
 
 class RealCluster(KafkaCluster):

@@ -104,6 +104,22 @@ def test_written_and_refused(times: int) -> None:
     run(program)
 
 
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_no_broker_tells_a_producer_of_an_unclean_election(idempotent: bool) -> None:
+    """Later messages are stored once and in order, at offsets that other messages have had."""
+
+    def program(cluster: FakeCluster, client: KafkaClient, handler: Handler) -> None:
+        with client.producer(linger_ms=0, enable_idempotence=idempotent) as producer:
+            for number in range(5):
+                producer.produce(TOPIC, b"%d" % number).get(BOUND_S)
+            cluster.truncate(TOPIC, 0, 2)
+            later = [producer.produce(TOPIC, b"%d" % number).get(BOUND_S).offset for number in range(5, 8)]
+        assert later == [2, 3, 4]
+        assert [record.value for record in cluster.records(TOPIC)] == [b"0", b"1", b"5", b"6", b"7"]
+
+    run(program)
+
+
 @pytest.mark.parametrize("api", ["Produce", "Fetch", "ListOffsets"])
 @pytest.mark.parametrize("moves", [False, True])
 def test_a_disk_fails(api: str, moves: bool) -> None:
