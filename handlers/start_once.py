@@ -15,13 +15,6 @@ if TYPE_CHECKING:
 START_S = 120.0
 
 
-def _note_error(start: Callable[[], object], errors: list[Exception]) -> None:
-    try:
-        start()
-    except Exception as error:  # noqa: BLE001 - the call that waits for the start raises it
-        errors.append(error)
-
-
 class StartOnce:
     """The starts of a producer or consumer: one worker makes a start, and the others wait for its end.
 
@@ -51,6 +44,8 @@ class StartOnce:
         self._error: KafkaException | None = None
         # The worker that starts for calls with little time, and what it raised.
         self._under_way: tuple[Worker, list[Exception]] | None = None
+        # Of such a worker: how many stops there had been when a call asked for its start.
+        self._asked = self._handler.local()
 
     def stop(self) -> None:
         """Note a stop: no start is due any more, and one that another worker makes is undone at its end."""
@@ -79,6 +74,8 @@ class StartOnce:
     def run_within(self, start: Callable[[], object], seconds: float) -> bool:
         """Start on a worker, and return whether that has ended in time. The next call waits for the same start.
 
+        A stop that comes before the worker has begun ends it, too.
+
         :param start: calls `run`
         :param seconds: how long to wait
         :raises Exception: the start failed
@@ -86,7 +83,7 @@ class StartOnce:
         under_way = self._under_way
         if under_way is None:
             noted: list[Exception] = []
-            worker = self._handler.spawn(_note_error, start, noted, name="pykafka.StartOnce")
+            worker = self._handler.spawn(self._start_for_others, start, self._stops, noted, name="pykafka.StartOnce")
             under_way = self._under_way = worker, noted
         worker, errors = under_way
         if not worker.join(seconds):
@@ -96,8 +93,17 @@ class StartOnce:
             raise errors[0]
         return True
 
+    def _start_for_others(self, start: Callable[[], object], stops: int, errors: list[Exception]) -> None:
+        self._asked.stops = stops
+        try:
+            start()
+        except Exception as error:  # noqa: BLE001 - the call that waits for the start raises it
+            errors.append(error)
+
     def _start(self, start: Callable[[], object], undo: Callable[[], object]) -> None:
         stops = self._stops
+        if getattr(self._asked, "stops", stops) != stops:
+            return  # the call for which this worker starts has returned, and a stop has come behind it
         try:
             start()
         except KafkaException as error:

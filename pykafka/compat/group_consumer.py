@@ -384,6 +384,8 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
                     raise self._stopped()
                 if not self._start_within(deadline if block else self._handler.now()):
                     return None
+                if deadline is not None:  # the start has taken a part of the time
+                    unblock = _Deadline(self._handler, deadline, unblock_event)
             consumer = self._readable
             if not block:
                 return None

@@ -53,16 +53,16 @@ class CoordinatorSearch:
         was_up = broker.is_connected(CHANNEL)
         question = asked.get(broker)
         if question is None or question[1].error is not None:
-            self._send(broker, key, asked, deadline)
+            question = self._send(broker, key, asked, deadline)
         try:
-            return self._first_answer(broker, key, asked, deadline)
+            return self._first_answer(broker, key, {**asked, broker: question}, deadline)
         except ResponseTimeoutError:
             raise
         except SocketDisconnectedError:
             if not was_up:
                 raise
-        self._send(broker, key, asked, deadline)  # that connection may have been closed while it was idle
-        return self._first_answer(broker, key, asked, deadline)
+        question = self._send(broker, key, asked, deadline)  # that connection may have been closed while it was idle
+        return self._first_answer(broker, key, {**asked, broker: question}, deadline)
 
     def forget(self, key: Key) -> None:
         """Ignore the answers that are due now: the coordinator has moved since."""
@@ -76,30 +76,48 @@ class CoordinatorSearch:
             if not asked:
                 self._due.pop(key, None)
 
-    def _send(self, broker: Node, key: Key, asked: dict[Node, Question], deadline: float) -> None:
+    def _send(self, broker: Node, key: Key, asked: dict[Node, Question], deadline: float) -> Question:
         name, kind = key
         request = wire.FindCoordinatorRequest(key=name, key_type=kind)
         at = self._handler.now()
-        asked[broker] = at, broker.send(request, CHANNEL, ceiling=SINGLE_MAX, until=deadline)
+        question = asked[broker] = at, broker.send(request, CHANNEL, ceiling=SINGLE_MAX, until=deadline)
+        return question
 
     def _first_answer(
-        self, broker: Node, key: Key, asked: dict[Node, Question], deadline: float
+        self, broker: Node, key: Key, questions: dict[Node, Question], deadline: float
     ) -> tuple[Node, wire.FindCoordinatorResponse]:
-        """Return the first answer; an error of another broker than this one does not count."""
-        questions = asked.copy()
+        """Return the first answer; an error of another broker than this one does not count.
+
+        :param questions: the caller's own copy, with that of this broker: other workers take answered ones out of the dict that
+            they share
+        """
         arrived = self._handler.Event()
         for _, sent in questions.values():
             sent.add_done_callback(lambda _: arrived.set())
         while True:
             arrived.clear()
-            for one, (_, sent) in list(questions.items()):
+            for other, question in list(questions.items()):
+                sent = question[1]
                 if sent.done:
-                    questions.pop(one)
-                    asked.pop(one, None)
-                    if one is broker or sent.error is None:
-                        return one, sent.get()
+                    questions.pop(other)
+                    self._take_out(key, other, question)
+                    if other is broker or sent.error is None:
+                        return other, self._answer(key, sent)
             left = deadline - self._handler.now()
             if left <= 0:
                 text = "no answer in time; the broker may be overloaded, or the timeout too short"
                 raise ResponseTimeoutError(text, broker=broker.address, api="FindCoordinator")
             arrived.wait(left)
+
+    def _take_out(self, key: Key, broker: Node, question: Question) -> None:
+        """Forget a question that is over, unless a worker has asked the broker again since."""
+        asked = self._due.get(key, {})
+        if asked.get(broker) is question:
+            asked.pop(broker, None)
+
+    def _answer(self, key: Key, sent: InFlightRequest[wire.FindCoordinatorResponse]) -> wire.FindCoordinatorResponse:
+        """Return an answer. One that names a coordinator ends the search: those that come later may name a former one."""
+        response = sent.get()
+        if response.error_code == 0:
+            self.forget(key)
+        return response

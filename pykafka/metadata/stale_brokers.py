@@ -106,10 +106,11 @@ class StaleBrokers:
         :param broker_id: of the broker that gave it
         :param known: the known topics by name
         """
-        self._has_ids = any(topic.topic_id.int for topic in response.topics)
-        self._note_answer(broker_id)
         doubted = self._doubted
         described = {topic.name: topic for topic in response.topics if topic.name is not None and topic.partitions}
+        if described:  # one about brokers alone says nothing of leaders: it takes no turn
+            self._has_ids = any(topic.topic_id.int for topic in described.values())
+            self._note_answer(broker_id)
         if any(_is_older(topic, known.get(name)) for name, topic in described.items()):
             self.set_aside(broker_id)
         elif any(name in doubted and _has_news(topic, known.get(name)) for name, topic in described.items()):

@@ -17,6 +17,8 @@ GROUP, TOPIC = "readers", "orders"
 HEARTBEAT_MS, SESSION_MS, MAX_POLL_MS, CALL_MS = 200, 6_000, 1_000, 500
 #: How late a call may end (s), and how long the member needs until it reads once its worker waits no more.
 LATE_S, SOON_S = 0.01, 12.0
+#: How often a wait of the internal consumer looks whether the call's time is over (s).
+LOOKS_S = 0.1
 #: The answers that the worker waits for while the application is idle.
 APIS = ["FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetFetch", "OffsetCommit", "Metadata"]
 
@@ -153,6 +155,38 @@ def test_the_first_call_of_a_forked_child_ends_in_its_time(
                 message = consumer.consume()
                 values += [] if message is None else [message.value]
             assert values == [b"before"] * 2
+            consumer.stop()
+
+    scheduler.run(program)
+    assert scheduler.errors == []
+
+
+@pytest.mark.parametrize("make", [_simple, _managed])
+def test_the_start_of_a_forked_child_takes_its_time_from_the_call(
+    scheduler: Scheduler, virtual: VirtualHandler, make: Callable[[KafkaClient], Any]
+) -> None:
+    """A call whose start ended in time waited for messages as long as a call without a start."""
+
+    def program() -> None:
+        with (
+            FakeCluster(1, {TOPIC: 2}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            cluster.set_group_settings(initial_rebalance_delay_ms=0)
+            consumer = make(client)
+            starts = consumer._starts if make is _managed else consumer._engine.starts
+            starts.after_fork(True)
+            held = cluster.hold("FindCoordinator")
+
+            def release() -> None:
+                virtual.sleep(CALL_MS / 2000)
+                held.release()
+
+            virtual.spawn(release)
+            began = virtual.now()
+            assert consumer.consume() is None
+            assert not starts.due
+            assert virtual.now() - began <= CALL_MS / 1000 + LOOKS_S + LATE_S
             consumer.stop()
 
     scheduler.run(program)

@@ -100,3 +100,19 @@ def test_a_fork_of_a_fork_owes_the_start_too(handler: Handler) -> None:
     starts.stop()
     starts.after_fork(False)
     assert not starts.due
+
+
+def test_a_stop_ends_a_start_that_its_worker_has_not_begun(handler: Handler) -> None:
+    """The worker did not see the stop, which came before: the thing ran on, though it was stopped."""
+    thing = Thing(handler)
+    thing.starts.after_fork(True)
+    other = handler.spawn(thing.start)
+    while not thing.begun:
+        handler.sleep(0.001)
+    assert not thing.starts.run_within(thing.start, 0.0)  # its worker waits for the other one
+    thing.stop()
+    assert thing.starts.run_within(thing.start, 10.0)
+    assert other.join(10)
+    assert not thing.running
+    thing.start()
+    assert thing.running

@@ -148,6 +148,20 @@ def test_the_turn_of_another_broker_comes_with_the_age(clock: Clock) -> None:
     assert stale.turn() is None  # without ids, an old answer may count
 
 
+def test_an_answer_without_topics_takes_no_turn(clock: Clock) -> None:
+    """A program that asked for brokers alone now and then took all turns, and ended them: such an answer has no ids."""
+    stale = StaleBrokers(clock, 10.0)
+    current, known = _answer([(1, 3)]), _known([(1, 3)])
+    stale.judge(1, current, known)
+    clock.time += 10
+    for broker in (2, 3):
+        stale.judge(broker, wire.MetadataResponse(topics=[]), known)
+        stale.judge(broker, _answer([]), known)
+        assert stale.turn() == {1: 1}
+    stale.judge(2, current, known)
+    assert stale.turn() is None
+
+
 def test_the_first_addresses_have_no_place(stale: StaleBrokers) -> None:
     assert _judge(stale, -1, _answer([(1, 3)]), _known([(1, 3)])) == []
 
