@@ -349,13 +349,14 @@ class Engine(Protocol):
     def continue_numbers(self) -> bool: ...
 
 
-def check_consumer(param: Any, what: str) -> None:
+def check_consumer(param: Any, what: str, cluster: BaseCluster | None = None) -> None:
     """Check that transactions can commit the offsets of a consumer, and reset its positions.
 
     :param what: the call that needs it
+    :param cluster: of the producer; None: it is checked by a later call
     :raises TypeError: it is no `KafkaConsumer`
-    :raises ValueError: it commits by itself, has no group, or one that ZooKeeper keeps
+    :raises ValueError: it commits by itself, has no group, or one that ZooKeeper keeps, or is of another cluster
     """
     if not hasattr(param, "_in_transaction"):
         raise TypeError(f"{what}: transactions need a consumer of client.consumer(...), not {type(param).__name__}")
-    param._check_transactional(what)
+    param._check_transactional(what, cluster)
