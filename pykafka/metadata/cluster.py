@@ -296,7 +296,7 @@ class BaseCluster(Reporting):
         )
 
     def topic_id(self, name: str) -> UUID | None:
-        """Return the id of a topic, without I/O; a recreated one has another (KIP-516). None if it is not known: before 2.8, too."""
+        """Return the id of a topic, without I/O; a recreated one has another (KIP-516). None: not known, or before 2.8."""
         return self._cache.topic_id(name)
 
     @property

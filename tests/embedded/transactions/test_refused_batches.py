@@ -101,7 +101,7 @@ def test_numbers_of_batches_that_may_be_written_are_not_used_again(
     assert committed(client) == [b"first", b"second"]
 
 
-@pytest.mark.parametrize("cluster", ["0.11", "1.1", "2.4"], indirect=True)
+@pytest.mark.parametrize("cluster", ["0.11", "1.1"], indirect=True)
 @pytest.mark.parametrize("before", [1, 3])
 def test_a_log_that_has_forgotten_the_producer_ends_it(
     client: KafkaClient, producer: KafkaProducer[Any, Any], before: int
