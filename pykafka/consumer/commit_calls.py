@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pykafka.consumer.commits import Commits, LaterCommits, OnCommit
     from pykafka.consumer.engine import ConsumerEngine
+    from pykafka.metadata.cluster import BaseCluster
 
 #: What `commit()` takes: a record, or offsets of the next records; None for behind all that was returned.
 What = Record[Any, Any] | Mapping[TopicPartition, int | OffsetAndMetadata] | None
@@ -119,11 +120,12 @@ class Committing:
 
     # -- for transactions --------------------------------------------------------------------------------------------
 
-    def _check_transactional(self, what: str) -> None:
+    def _check_transactional(self, what: str, cluster: BaseCluster | None = None) -> None:
         """Check that transactions can commit the offsets of this consumer.
 
         :param what: the call that needs it
-        :raises ValueError: it commits by itself, has no group, or one that ZooKeeper keeps
+        :param cluster: of the producer; None: not checked
+        :raises ValueError: it commits by itself, has no group, or one that ZooKeeper keeps, or is of another cluster
         """
         if self._engine.commits is None:
             raise ValueError(f"{what} needs a consumer of a group: make it with group=")
@@ -134,6 +136,11 @@ class Committing:
             raise ValueError(
                 f'{what} needs a consumer whose group the brokers keep, not protocol="zookeeper": brokers cannot refuse the '
                 'offsets of a member that is out of such a group; make it with protocol="auto"'
+            )
+        if cluster is not None and cluster.is_another(self._engine.cluster):
+            raise ValueError(
+                f"{what} needs a consumer of the producer's cluster: no transaction spans two clusters; make both with clients "
+                "of one cluster, or commit the offsets by consumer.commit() after the transaction: then records may come twice"
             )
 
     def _in_transaction(self, what: Mapping[TopicPartition, Any] | None, deadline: float = math.inf) -> InTransaction:

@@ -45,8 +45,8 @@ class MetadataCache:
         self._topic_objects = topic_objects
         #: The number of the broker that takes topic changes; None if the brokers do not say (before 0.10).
         self.controller_id: int | None = None
-        # The cluster's own name for itself; None until a broker has given it.
-        self._cluster_id: str | None = None
+        #: The cluster's own name for itself; None until a broker (since 0.10.1) has given it.
+        self.cluster_id: str | None = None
         #: By name.
         self.topics: dict[str, KnownTopic] = {}
         #: The error code that brokers gave about a topic, by name, if they do not describe it.
@@ -142,11 +142,11 @@ class MetadataCache:
             if response.error_code == RebootstrapRequired.ERROR_CODE:
                 self._brokers.send_back()
             raise error_for(response.error_code, broker=broker.address, api="Metadata")
-        if self._cluster_id and response.cluster_id and response.cluster_id != self._cluster_id:
+        if self.cluster_id and response.cluster_id and response.cluster_id != self.cluster_id:
             broker.drop_connections()  # the name is looked up again, and may lead back
             raise ForeignClusterError(
                 f"{broker.address} belongs to cluster {response.cluster_id} now, and this client began with "
-                f"{self._cluster_id}: nothing is taken over from it; correct addresses or DNS, or make a new KafkaClient if "
+                f"{self.cluster_id}: nothing is taken over from it; correct addresses or DNS, or make a new KafkaClient if "
                 "the new cluster is meant to replace the old one",
                 broker=broker.address,
             )
@@ -165,8 +165,8 @@ class MetadataCache:
             left = self._take_over_brokers(addresses, response.controller_id, is_first)
             found = self.take_over_topics(response, names)
             self._topic_objects._update_topics(found, complete=names is None, gone=set(names or ()) - set(found))
-            self._cluster_id = response.cluster_id or self._cluster_id
-            self._brokers.belong_to(self._cluster_id)
+            self.cluster_id = response.cluster_id or self.cluster_id
+            self._brokers.belong_to(self.cluster_id)
         if left:
             self._brokers.part_with(left)
 

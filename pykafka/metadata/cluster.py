@@ -167,6 +167,10 @@ class BaseCluster(Reporting):
         """The known topics by name."""
         return self._topics
 
+    def is_another(self, cluster: BaseCluster) -> bool:
+        """Return whether that is certainly another cluster, by the names that brokers (since 0.10.1) give, without I/O."""
+        return None not in (names := {self._cache.cluster_id, cluster._cache.cluster_id}) and len(names) > 1
+
     @property
     def controller_broker(self) -> Node | None:
         """The broker that takes topic changes; None if the brokers do not say (before 0.10)."""
@@ -292,10 +296,7 @@ class BaseCluster(Reporting):
         )
 
     def topic_id(self, name: str) -> UUID | None:
-        """Return the known id of a topic, without I/O; None for an unknown topic, and if brokers (before 2.8) give none.
-
-        A topic that was deleted and recreated has another id (KIP-516).
-        """
+        """Return the id of a topic, without I/O; a recreated one has another (KIP-516). None: not known, or before 2.8."""
         return self._cache.topic_id(name)
 
     @property

@@ -166,7 +166,7 @@ class Transacting:
         :param offsets: {TopicPartition: offset of the next record}; None: behind all that the consumer has returned
         :param timeout: how long to wait, also for the consumer's own commits before it (s); None: `max_block_ms`
         :raises TransactionAbortableError: the group refuses; call `abort_transaction()`
-        :raises ValueError: the consumer commits by itself, has no group, or one that ZooKeeper keeps
+        :raises ValueError: the consumer commits by itself, is of another cluster, or has no group, or one that ZooKeeper keeps
         :raises TransactionStateError: no transaction is open
         :raises TransactionFatalError: the producer can make no more transactions
         """

@@ -252,14 +252,16 @@ class TransactionalWindow(InFlightWindow):
     """A window whose epoch is the coordinator's: it never raises the epoch, and never renumbers.
 
     A gap in the numbers (`stuck`) needs another epoch, which the transaction's abort takes. Brokers before Kafka 2.5 give none:
-    there the numbers continue behind what the log has (`rewind`), if all that was given up is certainly not in it.
+    there the numbers continue behind what the log has (`rewind`), if all that was given up is certainly not in it, and the log
+    has taken all that came before.
     """
 
     def __init__(self) -> None:
         super().__init__()
         #: Whether a gap keeps all later batches of this epoch from being stored.
         self.stuck = False
-        #: Whether a batch of this epoch was given up that may be written.
+        #: Whether it is not known which batches of this epoch the log has: one was given up that may be written, or the log has
+        #: other numbers, as that of a topic that was deleted and recreated.
         self.is_doubtful = False
         # The first number of the batches of this epoch that were given up; -1: none was.
         self._gap = -1
@@ -295,6 +297,14 @@ class TransactionalWindow(InFlightWindow):
         if isinstance(error, (InvalidProducerEpoch, ProducerFenced, InvalidProducerIdMapping)):
             return Verdict.FAILED
         return super()._judge(in_flight, error)
+
+    def _refused(self, in_flight: InFlightBatch, forgotten: bool) -> Verdict:
+        verdict = super()._refused(in_flight, forgotten)
+        if (
+            verdict is Verdict.RETRY and self._gap < 0
+        ):  # none before it was given up: the log would refuse this number again
+            self.is_doubtful = True
+        return verdict
 
 
 def number_in_transaction(
@@ -339,13 +349,14 @@ class Engine(Protocol):
     def continue_numbers(self) -> bool: ...
 
 
-def check_consumer(param: Any, what: str) -> None:
+def check_consumer(param: Any, what: str, cluster: BaseCluster | None = None) -> None:
     """Check that transactions can commit the offsets of a consumer, and reset its positions.
 
     :param what: the call that needs it
+    :param cluster: of the producer; None: it is checked by a later call
     :raises TypeError: it is no `KafkaConsumer`
-    :raises ValueError: it commits by itself, has no group, or one that ZooKeeper keeps
+    :raises ValueError: it commits by itself, has no group, or one that ZooKeeper keeps, or is of another cluster
     """
     if not hasattr(param, "_in_transaction"):
         raise TypeError(f"{what}: transactions need a consumer of client.consumer(...), not {type(param).__name__}")
-    param._check_transactional(what)
+    param._check_transactional(what, cluster)

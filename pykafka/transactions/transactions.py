@@ -147,7 +147,7 @@ class Transactions:
     def init(self, timeout: float | None = None, consumer: Committing | None = None) -> None:
         """Fence producers with this transactional id; see `KafkaProducer.init_transactions`."""
         if consumer is not None:
-            check_consumer(consumer, "init_transactions()")
+            check_consumer(consumer, "init_transactions()", self._engine.cluster)
         with (turn := self._handler.Lock()), self._call(turn, "init_transactions()", timeout) as deadline:
             with answered_in_time(self.transactional_id, "init_transactions()"):
                 is_ready = self._settle(deadline, consumer)
@@ -254,7 +254,7 @@ class Transactions:
                 self._settle(deadline, consumer)
             # first what an abort needs, which an interrupt may make necessary at any step from here on
             if consumer is not None:
-                self._consumers[consumer] = None
+                self.watch(consumer, "transaction()")
             self._reads = self._reads or self.status.state is State.READY
             with self._engine.lock:
                 self.status.apply(Event.BEGIN, owner)
@@ -478,7 +478,7 @@ class Transactions:
 
     def watch(self, consumer: Committing, what: str) -> None:
         """Reset a consumer to its committed offsets after each abort from now on; see `check_consumer` for errors."""
-        check_consumer(consumer, what)
+        check_consumer(consumer, what, self._engine.cluster)
         self._consumers[consumer] = None
 
     def send_offsets(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.admin import NewTopic
 from pykafka.common import OffsetType
 from pykafka.exceptions import KafkaException, TransactionAbortableError, TransactionFatalError
 from pykafka.kafkaproducer import KafkaProducer
@@ -98,3 +99,26 @@ def test_numbers_of_batches_that_may_be_written_are_not_used_again(
     with client.producer(transactional_id=NAME) as following, following.transaction():
         following.produce("copies", b"second", partition=0)
     assert committed(client) == [b"first", b"second"]
+
+
+@pytest.mark.parametrize("cluster", ["0.11", "1.1"], indirect=True)
+@pytest.mark.parametrize("before", [1, 3])
+def test_a_log_that_has_forgotten_the_producer_ends_it(
+    client: KafkaClient, producer: KafkaProducer[Any, Any], before: int
+) -> None:
+    """It refuses the next number, and would refuse it in each further transaction."""
+    for _ in range(before):
+        with producer.transaction():
+            producer.produce("copies", b"first", partition=0)
+    client.admin.delete_topics(["copies"])
+    client.admin.create_topics(NewTopic("copies", 2, 1))
+    producer.begin_transaction()
+    producer.produce("copies", b"refused", partition=0)
+    with pytest.raises(TransactionAbortableError, match="gap"):
+        producer.commit_transaction()
+    with pytest.raises(TransactionFatalError, match="close it, and make another"):
+        producer.abort_transaction()
+    producer.close()
+    with client.producer(transactional_id=NAME) as following, following.transaction():
+        following.produce("copies", b"second", partition=0)
+    assert committed(client) == [b"second"]

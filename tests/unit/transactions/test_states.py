@@ -270,9 +270,10 @@ def test_a_fenced_transaction_s_batches_fail(code: int) -> None:
 
 
 def test_a_consumer_is_asked_whether_it_fits() -> None:
-    asked: list[str] = []
-    check_consumer(SimpleNamespace(_in_transaction=None, _check_transactional=asked.append), "exactly_once()")
-    assert asked == ["exactly_once()"]
+    asked: list[Any] = []
+    fitting = SimpleNamespace(_in_transaction=None, _check_transactional=lambda *given: asked.append(given))
+    check_consumer(fitting, "exactly_once()")
+    assert asked == [("exactly_once()", None)]
     with pytest.raises(TypeError, match=r"exactly_once\(\): transactions need a consumer .* not object"):
         check_consumer(object(), "exactly_once()")
 
