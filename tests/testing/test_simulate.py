@@ -46,8 +46,9 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Seeds that have found defects: 105, a sender that tried a batch without a pause when its time was over; 10231, a program that
 #: ended when no broker answered its first question; 20006, two workers and one coordinator that is forgotten; 10006, a request
 #: that outlived its batches; 311423, a suspended partition that was put back, and tried again by recovery; 331302, as many
-#: records of another producer as were uncertain; 83002265, offsets that a consumer commits while it changes its assignment.
-FOUND = [105, 10231, 20006, 10006, 311423, 331302, 83002265]
+#: records of another producer as were uncertain; 83002265, offsets that a consumer commits while it changes its assignment;
+#: 107002010, a fake leader that is cut off, replaced and elected again while a request waits at it.
+FOUND = [105, 10231, 20006, 10006, 311423, 331302, 83002265, 107002010]
 
 
 @pytest.mark.parametrize("seed", [*range(12), *FOUND, *range(SMALL_FROM, SMALL_FROM + 12)])
