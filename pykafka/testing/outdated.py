@@ -89,7 +89,10 @@ class Isolated:
         for number, forks in self._forks.items():
             fork = forks.get(partition)
             if fork is not None and node_id == number:
-                del forks[partition]  # it does not hear of that, either, but is what the others take it for
+                # It does not hear of that, either, but is what the others take it for. What it wrote meanwhile is lost.
+                del forks[partition]
+                fork.leader = NO_LEADER
+                self._state.waiters.wake(fork)
             elif fork is not None and fork.log is partition.log and node_id != NO_LEADER:
                 self._part(partition, fork, number)
         leader = partition.leader

@@ -20,7 +20,7 @@ from pykafka.testing.simulation.simulation import Result, Simulation
 from pykafka.testing.simulation.tally import SeedLog, Tally, parsed_seeds
 from pykafka.testing.sometimes import Sometimes
 
-#: From so many seeds on, each of `sometimes.THINGS` has to have happened.
+#: From so many seeds on, each thing of `Sometimes` has to have happened.
 ENOUGH_SEEDS = 1_000
 #: So many failures are printed with the fewest faults that it takes.
 SHRUNK_MAX = 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from pykafka.testing.history import (
@@ -27,7 +27,7 @@ from pykafka.testing.history import (
     Seen,
     Send,
 )
-from pykafka.testing.witness import PRODUCER, SIGHTS, TOO_LARGE
+from pykafka.testing.witness import SIGHTS
 
 
 def _shows(sight: str, operation: Operation) -> bool:
@@ -148,9 +148,12 @@ TOGETHER: dict[str, Callable[[Sequence[Operation]], bool]] = {
 }
 
 
-#: Things that are so rare that only this many histories have to show them.
-RARE_SEEDS = 20_000
-RARE = frozenset({"a rebalance comes in a commit", PRODUCER, TOO_LARGE, "a log is truncated"})
+def missing(counts: Mapping[str, int]) -> list[str]:
+    """Return what has to happen in some seed, and has happened in none.
+
+    :param counts: in how many histories each thing has happened
+    """
+    return [thing for thing in (*THINGS, *TOGETHER) if not counts.get(thing)]
 
 
 class Sometimes:
@@ -172,6 +175,5 @@ class Sometimes:
         self.counts.update(thing for thing, shows in TOGETHER.items() if shows(operations))
 
     def missing(self) -> list[str]:
-        """Return what has happened in no history; rare things only if there were enough histories for them."""
-        expected = [thing for thing in (*THINGS, *TOGETHER) if thing not in RARE or self.histories >= RARE_SEEDS]
-        return [thing for thing in expected if not self.counts[thing]]
+        """Return what has happened in no history."""
+        return missing(self.counts)

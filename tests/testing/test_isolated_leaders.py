@@ -7,8 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.exceptions import NotLeaderForPartition, RequestTimedOut
+from pykafka.protocol import wire
 from pykafka.testing import FakeCluster
 from tests.support.isolation import CURRENT, CUT_OFF, EXPECTED, OWN, SHARED, Speaker, story
+from tests.testing.connection import Connection, connected, produce
+
+TIMED_OUT, NOT_LEADER = RequestTimedOut.ERROR_CODE, NotLeaderForPartition.ERROR_CODE
 
 
 def make(as_version: str = "4.4") -> FakeCluster:
@@ -87,6 +92,61 @@ def test_an_unclean_election_loses_what_was_committed_meanwhile(cluster: FakeClu
         ("both", (0, 2, True, -1)),
         ("the new leader", (0, 0)),
     ]
+    assert _values(cluster) == [b"new"]
+
+
+def _begun(cluster: FakeCluster, connection: Connection) -> None:
+    """Send a record with acks=all to the broker that is cut off, and wait until it is in the broker's log."""
+    connection.send(produce(SHARED, b"lost"), 9)
+    with cluster._locked() as state:
+        partition = state.held_by(CUT_OFF, state.topics[SHARED].partitions[0])
+        assert state.waiters.wait(lambda: partition.log.end == 1, state.now_ms() + 5_000, partition)
+
+
+def _error(connection: Connection) -> int:
+    _, answer = connection.read()
+    assert isinstance(answer, wire.ProduceResponse)
+    return int(answer.responses[0].partition_responses[0].error_code)
+
+
+@pytest.mark.parametrize("asked_before", [True, False], ids=["asked before", "asked while cut off"])
+@pytest.mark.parametrize(("rejoins", "error"), [(False, TIMED_OUT), (True, NOT_LEADER)])
+def test_a_record_that_waits_through_the_election_is_not_acknowledged(
+    cluster: FakeCluster, asked_before: bool, rejoins: bool, error: int
+) -> None:
+    """The broker answered such a request, of acks=all, as if the record were committed."""
+    cluster.lag(SHARED, 0, CURRENT, in_sync=True)
+    with connected(cluster, CUT_OFF) as connection:
+        if not asked_before:
+            cluster.isolate(CUT_OFF)
+        _begun(cluster, connection)
+        if asked_before:
+            cluster.isolate(CUT_OFF)
+        cluster.set_leader(SHARED, 0, CURRENT)
+        if rejoins:
+            cluster.rejoin(CUT_OFF)
+        assert _error(connection) == error
+    cluster.heal()
+    assert _values(cluster) == []
+
+
+@pytest.mark.parametrize("asked_before", [True, False], ids=["asked before", "asked in the old epoch"])
+def test_a_record_that_waits_is_refused_if_the_broker_is_elected_again(
+    cluster: FakeCluster, asked_before: bool
+) -> None:
+    """It held up all requests behind that on its connection: seed 107002010."""
+    cluster.isolate(CUT_OFF)
+    with connected(cluster, CUT_OFF) as connection:
+        if asked_before:
+            cluster.lag(SHARED, 0, CURRENT, in_sync=True)
+            _begun(cluster, connection)
+        cluster.set_leader(SHARED, 0, CURRENT)
+        if not asked_before:
+            _begun(cluster, connection)
+        cluster.set_leader(SHARED, 0, CUT_OFF)
+        cluster.catch_up(SHARED, 0, CURRENT)
+        Speaker(cluster).produce("new", CUT_OFF, b"new", -1)
+        assert _error(connection) == NOT_LEADER
     assert _values(cluster) == [b"new"]
 
 

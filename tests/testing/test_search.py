@@ -17,11 +17,12 @@ from pykafka.testing.simulation.plan import PlannedFault, Targets, draw
 from pykafka.testing.simulation.plans import as_test, line_of, read
 from pykafka.testing.simulation.search import Search, SeedsNotRunError, parts
 from pykafka.testing.simulation.tally import SeedLog, Tally, commit, parsed_seeds, seeds_text
-from pykafka.testing.sometimes import THINGS
+from pykafka.testing.sometimes import THINGS, TOGETHER
 from pykafka.testing.virtual import NetworkFaults
 
 ROOT = Path(__file__).resolve().parents[2]
-THINGS_OF = list(THINGS)
+#: What has to happen in some seed.
+WANTED = [*THINGS, *TOGETHER]
 
 
 @pytest.fixture
@@ -44,9 +45,7 @@ def test_parts_of_a_range(count: int, sizes: list[int]) -> None:
 
 def test_each_piece_is_a_line_of_the_log(log: SeedLog) -> None:
     def run(seeds: range) -> Tally:
-        return Tally(
-            seeds, [seed for seed in seeds if seed == 4], 0.1 * len(seeds), Counter({THINGS_OF[0]: len(seeds)})
-        )
+        return Tally(seeds, [seed for seed in seeds if seed == 4], 0.1 * len(seeds), Counter({WANTED[0]: len(seeds)}))
 
     total = Search(run, print, piece=3, log=log).run(range(7))
     assert (total.seeds, total.failed, round(total.cpu_s, 3)) == (range(7), [4], 0.7)
@@ -58,7 +57,7 @@ def test_each_piece_is_a_line_of_the_log(log: SeedLog) -> None:
     assert {at for at, _ in log.entries()} == {commit()}
     assert log.next_seed() == 7
     assert str(total) == "7 seeds, 1 failed [4], 100 ms of CPU each"
-    assert total.missing() == THINGS_OF[1:]
+    assert total.missing() == WANTED[1:]
 
 
 def test_no_piece_begins_when_the_time_is_over(log: SeedLog) -> None:
@@ -70,7 +69,7 @@ def test_no_piece_begins_when_the_time_is_over(log: SeedLog) -> None:
 
 def test_sums_of_a_log(log: SeedLog) -> None:
     """By commit; seeds that ran twice count once; what happened in no seed is named."""
-    everything = Counter(dict.fromkeys(THINGS, 1))
+    everything = Counter(dict.fromkeys(WANTED, 1))
     for at, seeds, failed in [("a", range(10), [3]), ("a", range(5, 15), [7]), ("b", range(4), [])]:
         log.append(Tally(seeds, failed, 0.05 * len(seeds), everything if at == "a" else Counter()), at)
     assert log.next_seed() == 15
@@ -78,7 +77,7 @@ def test_sums_of_a_log(log: SeedLog) -> None:
     assert simulate.main(["--sum", str(log.path)], written.append) == 0
     first, second, whole = "".join(written).splitlines()
     assert first == "a: 15 seeds in 2 pieces, 2 failed [3, 7], 50 ms of CPU each"
-    assert second == f"b: 4 seeds in 1 pieces, 0 failed [], 50 ms of CPU each; never: {', '.join(THINGS)}"
+    assert second == f"b: 4 seeds in 1 pieces, 0 failed [], 50 ms of CPU each; never: {', '.join(WANTED)}"
     assert whole == "all: 19 seeds, 2 failed, at 2 commits"
 
 

@@ -28,7 +28,7 @@ from pykafka.testing import FakeCluster, simulate
 from pykafka.testing.checker import Checker, Kind
 from pykafka.testing.history import Commit, History, Outcome, Seen, Send
 from pykafka.testing.simulate import report, shrink
-from pykafka.testing.simulation.extras import ORDERS
+from pykafka.testing.simulation.extras import ORDERS, PARCELS
 from pykafka.testing.simulation.ordinary import ORDINARY
 from pykafka.testing.simulation.plan import FAULTS, PlannedFault, Targets, draw
 from pykafka.testing.simulation.producers import Transacting
@@ -36,7 +36,7 @@ from pykafka.testing.simulation.scale import LARGE, SMALL, SMALL_FROM, scale_of
 from pykafka.testing.simulation.simulation import Simulation
 from pykafka.testing.simulation.tally import SeedLog
 from pykafka.testing.simulation.world import World
-from pykafka.testing.sometimes import RARE, RARE_SEEDS, THINGS, TOGETHER, Sometimes
+from pykafka.testing.sometimes import THINGS, TOGETHER, Sometimes
 from pykafka.testing.witness import LEADER, TOO_LARGE, Witness
 from tests.testing.stories import GROUP, P0, Story
 
@@ -46,8 +46,9 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Seeds that have found defects: 105, a sender that tried a batch without a pause when its time was over; 10231, a program that
 #: ended when no broker answered its first question; 20006, two workers and one coordinator that is forgotten; 10006, a request
 #: that outlived its batches; 311423, a suspended partition that was put back, and tried again by recovery; 331302, as many
-#: records of another producer as were uncertain; 83002265, offsets that a consumer commits while it changes its assignment.
-FOUND = [105, 10231, 20006, 10006, 311423, 331302, 83002265]
+#: records of another producer as were uncertain; 83002265, offsets that a consumer commits while it changes its assignment;
+#: 107002010, a fake leader that is cut off, replaced and elected again while a request waits at it.
+FOUND = [105, 10231, 20006, 10006, 311423, 331302, 83002265, 107002010]
 
 
 @pytest.mark.parametrize("seed", [*range(12), *FOUND, *range(SMALL_FROM, SMALL_FROM + 12)])
@@ -222,10 +223,10 @@ def test_plan() -> None:
 
 
 def test_sometimes() -> None:
-    """Rare things are missing only if there were histories enough."""
+    """Things that one operation shows are asked for, and those that several show together."""
     sometimes, story = Sometimes(), Story()
-    common = [thing for thing in (*THINGS, *TOGETHER) if thing not in RARE]
-    assert sometimes.missing() == common
+    wanted = [*THINGS, *TOGETHER]
+    assert sometimes.missing() == wanted
     story.send(1, 0)
     story.send(2, outcome="unknown")
     story.assigned(1)
@@ -235,9 +236,22 @@ def test_sometimes() -> None:
     seen = ["a send succeeds", "a send has an unknown outcome", "a member gets no partition", "partitions are revoked"]
     assert sorted(sometimes.counts) == sorted(seen)
     assert sometimes.counts["a send succeeds"] == 2
-    assert sometimes.missing() == [thing for thing in common if thing not in seen]
-    sometimes.histories = RARE_SEEDS
-    assert {*sometimes.missing()} == {*THINGS, *TOGETHER} - {*seen}
+    assert sometimes.missing() == [thing for thing in wanted if thing not in seen]
+
+
+def test_small_seeds_have_batches_that_are_too_large() -> None:
+    """So rare before that no run of 8,000 seeds could ask for them; large seeds keep their plans."""
+    sized = [one for one in map(Simulation, range(SMALL_FROM, SMALL_FROM + 300)) if one.extras.kind == "sizes"]
+    limited = [one for one in sized if any(fault.words[:2] == ("limit", PARCELS) for fault in one.plan or ())]
+    assert len(limited) > len(sized) / 2
+    sometimes = Sometimes()
+    for simulation in limited:
+        if sometimes.counts[TOO_LARGE]:
+            break
+        result = simulation.run()
+        assert not result.failed, report(result)
+        sometimes.look(result.history)
+    assert sometimes.counts[TOO_LARGE]
 
 
 def _late_answer(story: Story) -> None:

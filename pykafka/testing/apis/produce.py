@@ -40,6 +40,7 @@ class _Written(NamedTuple):
     answer: _Answer
     topic: Topic
     partition: Partition
+    epoch: int
     end: int
 
 
@@ -113,7 +114,7 @@ def _append(
         state.waiters.wake(partition)
     answer.base_offset, answer.log_start_offset = first, log.start
     answer.log_append_time_ms = append_time if known is None else known.time_ms
-    return _Written(answer, topic, partition, end)
+    return _Written(answer, topic, partition, partition.leader_epoch, end)
 
 
 def _check_producers(
@@ -144,9 +145,9 @@ def _check_producers(
 
 def _await_followers(call: Call, request: wire.ProduceRequest, written: list[_Written]) -> None:
     def is_settled(one: _Written) -> bool:
-        partition = call.state.held_by(call.node.node_id, one.partition)
-        if not _leads(call, partition):
+        if not _leads(call, one):
             return True
+        partition = call.state.held_by(call.node.node_id, one.partition)
         if request.acks == _ALL:
             return partition.high_watermark >= one.end
         return sum(partition.copied_by(node) >= one.end for node in partition.isr) >= request.acks
@@ -156,18 +157,21 @@ def _await_followers(call: Call, request: wire.ProduceRequest, written: list[_Wr
         return
     call.wait(lambda: all(map(is_settled, waiting)), request.timeout_ms, *(one.partition for one in waiting))
     for one in waiting:
-        if not _leads(call, one.partition):
+        in_sync = call.state.held_by(call.node.node_id, one.partition).isr
+        if not _leads(call, one):
             one.answer.error_code = NotLeaderForPartition.ERROR_CODE
         elif not is_settled(one):
             one.answer.error_code = RequestTimedOut.ERROR_CODE
-        elif len(one.partition.isr) < int(one.topic.setting("min.insync.replicas", call.node.node_id)):
+        elif len(in_sync) < int(one.topic.setting("min.insync.replicas", call.node.node_id)):
             one.answer.error_code = NotEnoughReplicasAfterAppend.ERROR_CODE
 
 
-def _leads(call: Call, partition: Partition) -> bool:
-    present = call.state.partition(partition.topic, partition.index)
-    node_id = call.node.node_id
-    return present is partition and call.state.held_by(node_id, partition).leader == node_id
+def _leads(call: Call, written: _Written) -> bool:
+    """Return whether the broker leads a partition in the epoch in which it has written."""
+    found, node_id = written.partition, call.node.node_id
+    held = call.state.held_by(node_id, found)
+    present = call.state.partition(found.topic, found.index)
+    return present is found and (held.leader, held.leader_epoch) == (node_id, written.epoch)
 
 
 def _name_leaders(call: Call, request: wire.ProduceRequest, response: wire.ProduceResponse) -> None:

@@ -15,8 +15,6 @@ from pykafka.testing.history import Drained, Operation, Outcome, Place, Poll, Se
 _RESENT = "the producer was not idempotent"
 #: A leader compares sequence numbers with those it remembers: with nothing to compare, it stores whatever comes.
 _FORGOTTEN = "a first request came late, to a log that had forgotten the producer"
-
-
 #: A leader that is cut off acknowledges records with acks=1, and drops them when it hears of the new leader.
 _OVERRULED = "acks=1 at a leader that was cut off"
 
@@ -48,15 +46,27 @@ def _appearances(facts: Facts) -> Iterator[tuple[Place, int, Operation]]:
 def _offsets(facts: Facts) -> Iterator[Anomaly]:
     first: dict[Place, tuple[int, Operation]] = {}
     reported: set[Place] = set()
+    overruled: list[tuple[Place, int, Operation]] = []
     for place, value, operation in _appearances(facts):
+        if _may_be_overruled(facts, value, operation):
+            overruled.append((place, value, operation))
+            continue
         seen, before = first.setdefault(place, (value, operation))
         if seen != value and place not in reported and not facts.may_lose(place.topic):
             reported.add(place)
-            is_lost = any(_may_be_overruled(facts, *one) for one in ((seen, before), (value, operation)))
-            yield found(
-                Kind.INCONSISTENT_OFFSETS, f"{named(place)} is {seen} and {value}: one offset has two values",
-                before, operation, allowed=_OVERRULED if is_lost else "",
-            )  # fmt: skip
+            yield _inconsistent(place, (seen, before), (value, operation))
+    # These excuse nothing that others have shown, such as two readers.
+    for place, value, operation in overruled:
+        seen, before = first.setdefault(place, (value, operation))
+        if seen != value and place not in reported and not facts.may_lose(place.topic):
+            reported.add(place)
+            yield _inconsistent(place, (seen, before), (value, operation), allowed=_OVERRULED)
+
+
+def _inconsistent(place: Place, *shown: tuple[int, Operation], allowed: str = "") -> Anomaly:
+    values, operations = zip(*shown, strict=True)
+    sentence = f"{named(place)} is {' and '.join(map(str, values))}: one offset has two values"
+    return found(Kind.INCONSISTENT_OFFSETS, sentence, *operations, allowed=allowed)
 
 
 def _may_be_overruled(facts: Facts, value: int, shown: Operation) -> bool:

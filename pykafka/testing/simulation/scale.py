@@ -20,6 +20,7 @@ class Scale:
     :param administers: that of a program that administers
     :param transacts: that of a transactional producer
     :param joins: that of members of an ordinary group
+    :param limits: that of a topic of records of all sizes that takes small batches only, for some times
     :param kinds: the kinds of extra programs, each as often as it is there
     """
 
@@ -31,6 +32,7 @@ class Scale:
     administers: float
     transacts: float
     joins: float
+    limits: float
     kinds: tuple[str, ...]
 
 
@@ -46,6 +48,7 @@ LARGE = Scale(
     administers=0.2,
     transacts=0.6,
     joins=0.6,
+    limits=0.0,
     kinds=(*_KINDS, "none", "none"),
 )
 #: About five programs, and 60 ms: docs/development/simulation.md has how many defects each kind finds in a second.
@@ -58,6 +61,7 @@ SMALL = Scale(
     administers=0.11,
     transacts=0.32,
     joins=0.32,
+    limits=0.8,
     kinds=(*_KINDS, *["none"] * 8),
 )
 

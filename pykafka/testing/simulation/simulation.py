@@ -19,14 +19,14 @@ from pykafka.testing.simulation.administering import Administering, Subjects, dr
 from pykafka.testing.simulation.calm import CalmError, failures
 from pykafka.testing.simulation.consumers import HEARTBEAT_MS, SESSION_MS, Handling, Member, Reading
 from pykafka.testing.simulation.dead_letters import RefusedError
-from pykafka.testing.simulation.extras import ORDERS, Extras, Settling
+from pykafka.testing.simulation.extras import ORDERS, PARCELS, Extras, Settling
 from pykafka.testing.simulation.members import Keeping, Pooling, Visiting, unreliable
 from pykafka.testing.simulation.ordinary import ORDINARY
 from pykafka.testing.simulation.plan import ERRORS, Injector, PlannedFault, Targets, draw, draw_calm
 from pykafka.testing.simulation.producers import Producing, Transacting
 from pykafka.testing.simulation.remade import Remade
 from pykafka.testing.simulation.scale import scale_of
-from pykafka.testing.simulation.storms import Step, forgetting, late_ends, lost_sessions, returns, subscriptions
+from pykafka.testing.simulation.storms import Step, forgetting, late_ends, limits, lost_sessions, returns, subscriptions
 from pykafka.testing.simulation.transforming import Transforming
 from pykafka.testing.simulation.world import World
 from pykafka.testing.virtual import Network, Scheduler, SchedulerError, VirtualHandler
@@ -169,6 +169,9 @@ class Simulation:
             steps += late_ends(chance, self.lasts_ms)
         if self.extras.kind == "share" and chance.random() < 0.3:
             steps += lost_sessions(chance, self.lasts_ms)
+        limited = Random(f"limits {self.seed}")
+        if self.extras.kind == "sizes" and limited.random() < self.scale.limits:
+            steps += limits(limited, PARCELS, self.lasts_ms)
         plan = [PlannedFault(at_ms, *step) for at_ms, step in steps]
         if self.has_racks:
             topics = {topic: count for topic, count in self.topics.items() if topic not in LOSING}

@@ -186,6 +186,17 @@ def late_ends(chance: Random, until_ms: int) -> list[Step]:
     ]
 
 
+def limits(chance: Random, topic: str, until_ms: int) -> list[Step]:
+    """Return times in which a topic takes small batches only, so that larger ones are cut in two.
+
+    :param until_ms: when all have begun (ms)
+    """
+    steps: list[Step] = []
+    for at_ms in range(chance.randrange(400), until_ms, 1_500):
+        steps.append((at_ms, (chance.choice((300, 1_000)), "limit", (topic, chance.choice((150, 400))))))
+    return steps
+
+
 def forgetting(chance: Random, topic: str, partitions: int, until_ms: int) -> list[Step]:
     """Return times in which a log takes batches of any number, and leaders refuse some without saying whether they have them.
 

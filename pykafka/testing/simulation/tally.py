@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pykafka._version import __version__
-from pykafka.testing.sometimes import THINGS
+from pykafka.testing.sometimes import missing
 
 
 def parsed_seeds(text: str) -> range:
@@ -32,7 +32,7 @@ class Tally:
 
     :param failed: the seeds that have failed
     :param cpu_s: how much of the processor's time the seeds took, without what made plans of faults shorter (s)
-    :param counts: in how many seeds each of `sometimes.THINGS` has happened
+    :param counts: in how many seeds each thing of `Sometimes` has happened
     """
 
     seeds: range
@@ -54,7 +54,7 @@ class Tally:
 
     def missing(self) -> list[str]:
         """Return what has happened in no seed."""
-        return [thing for thing in THINGS if not self.counts[thing]]
+        return missing(self.counts)
 
     def line(self, commit: str) -> str:
         """Return this as a line of JSON."""
@@ -126,7 +126,7 @@ def _sum(tallies: list[Tally]) -> str:
     text = (
         f"{_distinct(tally.seeds for tally in tallies)} seeds in {len(tallies)} pieces, {len(failed)} failed {failed}"
     )
-    never = [thing for thing in THINGS if not counts[thing]]
+    never = missing(counts)
     return f"{text}, {cpu_ms:.0f} ms of CPU each" + (f"; never: {', '.join(never)}" if never else "")
 
 

@@ -234,6 +234,31 @@ def acknowledged_by_a_former_leader(story: Story) -> None:
     story.poll((5, 2))
 
 
+def acknowledged_by_a_former_leader_and_read(story: Story) -> None:
+    """An acknowledgement that means little is no excuse for two readers who differ."""
+    story.producer("p", idempotent=False, durable=False)
+    story.producer("q")
+    story.fault("isolate", "1", number=1)
+    story.send(1, 5)
+    story.send(2, 5, who="q")
+    story.consumer()
+    story.poll((5, 1))
+
+
+def acknowledged_by_a_former_leader_and_read_as_others(story: Story) -> None:
+    """Nor if neither of them has read what was acknowledged."""
+    story.producer("p", idempotent=False, durable=False)
+    story.producer("q")
+    story.fault("isolate", "1", number=1)
+    story.send(1, 5)
+    story.send(2, outcome="unknown", who="q")
+    story.send(3, outcome="unknown", who="q")
+    story.consumer()
+    story.poll((5, 2))
+    story.consumer("d")
+    story.poll((5, 3), who="d")
+
+
 def acknowledged_by_all_replicas(story: Story) -> None:
     """With acks=all no record is lost, whichever leader was cut off."""
     story.producer("p")
@@ -244,6 +269,8 @@ def acknowledged_by_all_replicas(story: Story) -> None:
 
 PLANTED: list[tuple[str, Write]] = [
     ("inconsistent-offsets", acknowledged_by_a_current_leader),
+    ("inconsistent-offsets", acknowledged_by_a_former_leader_and_read),
+    ("inconsistent-offsets", acknowledged_by_a_former_leader_and_read_as_others),
     ("inconsistent-offsets", acknowledged_by_all_replicas),
     ("inconsistent-offsets", inconsistent_offsets),
     ("duplicate", duplicate),
