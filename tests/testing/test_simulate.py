@@ -26,12 +26,12 @@ from pykafka.exceptions import (
 from pykafka.handlers import ThreadingHandler
 from pykafka.testing import FakeCluster, simulate
 from pykafka.testing.checker import Checker, Kind
-from pykafka.testing.history import Commit, History, Outcome, Seen, Send
+from pykafka.testing.history import Commit, History, OpenProducer, Outcome, Seen, Send
 from pykafka.testing.simulate import report, shrink
 from pykafka.testing.simulation.extras import ORDERS, PARCELS
 from pykafka.testing.simulation.ordinary import ORDINARY
 from pykafka.testing.simulation.plan import FAULTS, PlannedFault, Targets, draw
-from pykafka.testing.simulation.producers import Transacting
+from pykafka.testing.simulation.producers import Producing, Transacting
 from pykafka.testing.simulation.scale import LARGE, SMALL, SMALL_FROM, scale_of
 from pykafka.testing.simulation.simulation import Simulation
 from pykafka.testing.simulation.tally import SeedLog
@@ -384,3 +384,23 @@ def test_a_message_that_an_abort_takes_back_may_be_in_the_log(error: KafkaExcept
     program._delivered(error, SimpleNamespace(value=b"7"))
     last = history.operations[-1]
     assert (last.outcome, last.error) == (outcome, type(error).__name__)
+
+
+@pytest.mark.parametrize(
+    ("options", "isolates", "is_durable", "is_ordered"),
+    [({}, True, True, True), ({"acks": 1}, True, False, False), ({"acks": 1}, False, True, False)],
+    ids=["acks=all", "acks=1, a leader may be cut off", "acks=1, no leader is cut off"],
+)
+def test_what_is_acknowledged_with_acks_1_has_to_be_read_unless_a_leader_is_cut_off(
+    options: dict[str, Any], isolates: bool, is_durable: bool, is_ordered: bool
+) -> None:
+    """No reader had to see such records, so a client that reported what it had never sent was not found."""
+    history = History(lambda: 0)
+    with FakeCluster(topics={"t": 1}) as cluster:
+        world = World(0, ThreadingHandler(), cluster, history, None)
+        world.stale_ms = 1_000 if isolates else 0
+        program = Producing(world, "p", "t", 1, 1_000, **options)
+        with KafkaClient(cluster.hosts) as client, program.open(client):
+            program.delivered(7)
+    assert [one.action for one in history] == [OpenProducer(not options, is_durable, is_ordered)]
+    assert world.acknowledged["t"] == ({7} if is_durable else set())
