@@ -47,8 +47,9 @@ ROOT = Path(__file__).resolve().parents[2]
 #: ended when no broker answered its first question; 20006, two workers and one coordinator that is forgotten; 10006, a request
 #: that outlived its batches; 311423, a suspended partition that was put back, and tried again by recovery; 331302, as many
 #: records of another producer as were uncertain; 83002265, offsets that a consumer commits while it changes its assignment;
-#: 107002010, a fake leader that is cut off, replaced and elected again while a request waits at it.
-FOUND = [105, 10231, 20006, 10006, 311423, 331302, 83002265, 107002010]
+#: 107002010, a fake leader that is cut off, replaced and elected again while a request waits at it;
+#: 1000980431, a fake leader that is cut off, and holds a record until the producer's request is too old.
+FOUND = [105, 10231, 20006, 10006, 311423, 331302, 83002265, 107002010, 1000980431]
 
 
 @pytest.mark.parametrize("seed", [*range(12), *FOUND, *range(SMALL_FROM, SMALL_FROM + 12)])
@@ -404,3 +405,15 @@ def test_what_is_acknowledged_with_acks_1_has_to_be_read_unless_a_leader_is_cut_
             program.delivered(7)
     assert [one.action for one in history] == [OpenProducer(not options, is_durable, is_ordered)]
     assert world.acknowledged["t"] == ({7} if is_durable else set())
+
+
+@pytest.mark.parametrize(("fault", "is_explained"), [("isolate", True), ("set_leader", False)])
+@pytest.mark.parametrize("error", ["ResponseTimeoutError", "RequestTimedOut"])
+def test_a_leader_that_is_cut_off_explains_records_that_are_given_up(
+    error: str, fault: str, is_explained: bool
+) -> None:
+    """It waits for followers that copy from the new leader: seed 1000980431, of a release without sequence numbers."""
+    story = Story()
+    story.fault(fault, "1", number=1)
+    story.unknown(story.invoke("p", Send("t", 1, 0)), error)
+    assert (Checker(ordinary=ORDINARY).check(story) == []) is is_explained
