@@ -407,6 +407,16 @@ def test_what_is_acknowledged_with_acks_1_has_to_be_read_unless_a_leader_is_cut_
     assert world.acknowledged["t"] == ({7} if is_durable else set())
 
 
+def test_a_session_that_ends_during_the_last_commit_of_an_assignment_is_no_error_of_consume() -> None:
+    """It was raised if the session ended between two attempts, and only logged if it ended before: seed 1000106982."""
+    plan = [
+        PlannedFault(2135, 6000, "zookeeper_stop", ()),
+        PlannedFault(2648, 3000, "cut", ("OffsetCommit", "before", 7)),
+    ]
+    result = Simulation(1000106982, plan).run()
+    assert not result.failed, report(result)
+
+
 @pytest.mark.parametrize(("fault", "is_explained"), [("isolate", True), ("set_leader", False)])
 @pytest.mark.parametrize("error", ["ResponseTimeoutError", "RequestTimedOut"])
 def test_a_leader_that_is_cut_off_explains_records_that_are_given_up(
