@@ -216,11 +216,12 @@ class AssignmentReader:
         """Stop consuming amid a change of the assignment; `consume()` raises if a commit has failed for good.
 
         A commit that failed only for now, for example because the coordinator moves, costs no more than consuming again.
+        So does one during which ZooKeeper lost sight of this member: `_halt` commits nothing that was lost before.
         """
         try:
             self._halt()
         except KafkaException as error:
-            if may_commit_later(self._cluster, error):
+            if may_commit_later(self._cluster, error) or not self._still_owns():
                 log.warning("group %s: %s; these messages are consumed again", self._consumer_group, error)
                 return
             log.error("group %s: %s", self._consumer_group, error)

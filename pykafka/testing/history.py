@@ -65,7 +65,7 @@ class OpenProducer(Action):
     """A producer starts: from now on, sends of this process are judged by what it promises.
 
     :param idempotent: each send is stored once, in order
-    :param durable: an acknowledged record survives (acks=all)
+    :param durable: an acknowledged record survives (acks=all, or acks=1 in a cluster that loses none of those)
     :param ordered: acknowledged sends to a partition are stored in order, even if some are stored twice
     """
 

@@ -26,12 +26,12 @@ from pykafka.exceptions import (
 from pykafka.handlers import ThreadingHandler
 from pykafka.testing import FakeCluster, simulate
 from pykafka.testing.checker import Checker, Kind
-from pykafka.testing.history import Commit, History, Outcome, Seen, Send
+from pykafka.testing.history import Commit, History, OpenProducer, Outcome, Seen, Send
 from pykafka.testing.simulate import report, shrink
 from pykafka.testing.simulation.extras import ORDERS, PARCELS
 from pykafka.testing.simulation.ordinary import ORDINARY
 from pykafka.testing.simulation.plan import FAULTS, PlannedFault, Targets, draw
-from pykafka.testing.simulation.producers import Transacting
+from pykafka.testing.simulation.producers import Producing, Transacting
 from pykafka.testing.simulation.scale import LARGE, SMALL, SMALL_FROM, scale_of
 from pykafka.testing.simulation.simulation import Simulation
 from pykafka.testing.simulation.tally import SeedLog
@@ -47,8 +47,9 @@ ROOT = Path(__file__).resolve().parents[2]
 #: ended when no broker answered its first question; 20006, two workers and one coordinator that is forgotten; 10006, a request
 #: that outlived its batches; 311423, a suspended partition that was put back, and tried again by recovery; 331302, as many
 #: records of another producer as were uncertain; 83002265, offsets that a consumer commits while it changes its assignment;
-#: 107002010, a fake leader that is cut off, replaced and elected again while a request waits at it.
-FOUND = [105, 10231, 20006, 10006, 311423, 331302, 83002265, 107002010]
+#: 107002010, a fake leader that is cut off, replaced and elected again while a request waits at it;
+#: 1000980431, a fake leader that is cut off, and holds a record until the producer's request is too old.
+FOUND = [105, 10231, 20006, 10006, 311423, 331302, 83002265, 107002010, 1000980431]
 
 
 @pytest.mark.parametrize("seed", [*range(12), *FOUND, *range(SMALL_FROM, SMALL_FROM + 12)])
@@ -384,3 +385,45 @@ def test_a_message_that_an_abort_takes_back_may_be_in_the_log(error: KafkaExcept
     program._delivered(error, SimpleNamespace(value=b"7"))
     last = history.operations[-1]
     assert (last.outcome, last.error) == (outcome, type(error).__name__)
+
+
+@pytest.mark.parametrize(
+    ("options", "isolates", "is_durable", "is_ordered"),
+    [({}, True, True, True), ({"acks": 1}, True, False, False), ({"acks": 1}, False, True, False)],
+    ids=["acks=all", "acks=1, a leader may be cut off", "acks=1, no leader is cut off"],
+)
+def test_what_is_acknowledged_with_acks_1_has_to_be_read_unless_a_leader_is_cut_off(
+    options: dict[str, Any], isolates: bool, is_durable: bool, is_ordered: bool
+) -> None:
+    """No reader had to see such records, so a client that reported what it had never sent was not found."""
+    history = History(lambda: 0)
+    with FakeCluster(topics={"t": 1}) as cluster:
+        world = World(0, ThreadingHandler(), cluster, history, None)
+        world.stale_ms = 1_000 if isolates else 0
+        program = Producing(world, "p", "t", 1, 1_000, **options)
+        with KafkaClient(cluster.hosts) as client, program.open(client):
+            program.delivered(7)
+    assert [one.action for one in history] == [OpenProducer(not options, is_durable, is_ordered)]
+    assert world.acknowledged["t"] == ({7} if is_durable else set())
+
+
+def test_a_session_that_ends_during_the_last_commit_of_an_assignment_is_no_error_of_consume() -> None:
+    """It was raised if the session ended between two attempts, and only logged if it ended before: seed 1000106982."""
+    plan = [
+        PlannedFault(2135, 6000, "zookeeper_stop", ()),
+        PlannedFault(2648, 3000, "cut", ("OffsetCommit", "before", 7)),
+    ]
+    result = Simulation(1000106982, plan).run()
+    assert not result.failed, report(result)
+
+
+@pytest.mark.parametrize(("fault", "is_explained"), [("isolate", True), ("set_leader", False)])
+@pytest.mark.parametrize("error", ["ResponseTimeoutError", "RequestTimedOut"])
+def test_a_leader_that_is_cut_off_explains_records_that_are_given_up(
+    error: str, fault: str, is_explained: bool
+) -> None:
+    """It waits for followers that copy from the new leader: seed 1000980431, of a release without sequence numbers."""
+    story = Story()
+    story.fault(fault, "1", number=1)
+    story.unknown(story.invoke("p", Send("t", 1, 0)), error)
+    assert (Checker(ordinary=ORDINARY).check(story) == []) is is_explained

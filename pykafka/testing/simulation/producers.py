@@ -93,7 +93,11 @@ class Producing:
 
     @property
     def is_durable(self) -> bool:
-        """Whether acknowledged records survive elections that are clean."""
+        """Whether acknowledged records survive elections that are clean: with acks=1, if no leader is ever cut off."""
+        return self._awaits_replicas or not self.world.stale_ms
+
+    @property
+    def _awaits_replicas(self) -> bool:
         return bool(self.options.get("acks", "all") == "all")
 
     def run(self) -> None:
@@ -126,10 +130,10 @@ class Producing:
 
     def open(self, client: KafkaClient) -> Any:
         """Make a producer."""
-        durable = self.is_durable
+        ordered = self._awaits_replicas and self.is_remembered
         self.world.history.note(
             self.name,
-            OpenProducer(self.is_idempotent and self.is_remembered, durable, ordered=durable and self.is_remembered),
+            OpenProducer(self.is_idempotent and self.is_remembered, self.is_durable, ordered=ordered),
         )
         return client.producer(on_delivery=self._delivered, **self.options)
 
@@ -211,7 +215,7 @@ class Producing:
             history.fail(begun, type(error).__name__)
 
     def delivered(self, value: int) -> None:
-        """Note a value that has to be read in the end: with acks=1, a leader that was cut off may have lost it."""
+        """Note a value that has to be read in the end."""
         if self.is_durable:
             self.world.acknowledge(self.topic, [value])
 
