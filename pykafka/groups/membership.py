@@ -87,6 +87,10 @@ class GroupMembership(Protocol):
         ...
 
 
+class RevocationUnfinished(BaseException):
+    """The call has to end before the commit of revoked partitions is made: the next `poll` calls the same hook again."""
+
+
 class AssignmentHooks(Protocol):
     """A consumer, as its membership calls it: the `on_...` hooks run on the worker that calls `GroupMembership.poll`.
 
@@ -139,6 +143,7 @@ class AssignmentHooks(Protocol):
         Its positions are forgotten; the consumer reads the rest of the assignment meanwhile.
 
         :param part: never empty
+        :raises RevocationUnfinished: the commit is not made by the deadline of `poll`
         """
         ...
 
@@ -146,7 +151,13 @@ class AssignmentHooks(Protocol):
         """Stop reading the whole assignment, which is still this member's: call the listener, commit if auto-commit is on.
 
         Positions and buffers are kept for `on_assigned`.
+
+        :raises RevocationUnfinished: the commit is not made by the deadline of `poll`
         """
+        ...
+
+    def await_revocation(self) -> object:
+        """Let the hook that has raised `RevocationUnfinished` wait for its commit, whatever the deadline of `poll`."""
         ...
 
     def on_lost(self, keys: Collection[TopicPartition]) -> object:
