@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pykafka.groups.membership import RevocationUnfinished
-
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.groups.heartbeat_sender import Activity
     from pykafka.groups.membership import AssignmentHooks
+
+
+class RevocationUnfinished(BaseException):
+    """The call has to end before the commit of revoked partitions is made: the next `poll` calls the same hook again."""
 
 
 @dataclass(eq=False)

@@ -16,7 +16,6 @@ from pykafka.groups.auto_membership import AutoMembership
 from pykafka.groups.kip848.membership import ConsumerGroupMembership
 from pykafka.groups.listener import ListenerMethod, Listeners, valid_listener
 from pykafka.groups.options import CLASSIC, CONSUMER, NO_STATIC_MEMBERS, ZOOKEEPER, check_pattern
-from pykafka.groups.revocation import Revocation
 from pykafka.metrics.listener import ASSIGNED, LOST, NAMED_MAX, REVOKED
 from pykafka.utils.error_handlers import left_ms
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.engine import ConsumerEngine
     from pykafka.groups.membership import AssignmentHooks, GroupMembership, RevocationHooks
     from pykafka.groups.options import SubscriberOptions
+    from pykafka.groups.revocation import Revocation
     from pykafka.groups.subscription import Topics
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import TopicMetadata
@@ -315,6 +315,8 @@ class AssignmentFollower:
         self._finish(revocation, stop, None if self.membership is None else self._deadline)
 
     def _revocation_of(self, keys: Collection[TopicPartition]) -> Revocation:
+        from pykafka.groups.revocation import Revocation  # loaded by the first rebalance
+
         return Revocation(self._engine, keys, self._await_commits, self._options.max_poll_interval_ms / 1000)
 
     def _finish(self, revocation: Revocation, stop: Stop, deadline: float | None) -> None:
@@ -340,7 +342,7 @@ class AssignmentFollower:
             raise revocation.listener_error
 
     def await_revocation(self) -> None:
-        """Let the hook that has raised `RevocationUnfinished` wait for its commit, whatever the deadline of `poll`."""
+        """Make the hook that has raised `RevocationUnfinished` wait for its commit, whatever the deadline of `poll`."""
         if self._revocation is not None:
             self._revocation.is_unlimited = True
 

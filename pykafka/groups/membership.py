@@ -87,10 +87,6 @@ class GroupMembership(Protocol):
         ...
 
 
-class RevocationUnfinished(BaseException):
-    """The call has to end before the commit of revoked partitions is made: the next `poll` calls the same hook again."""
-
-
 class AssignmentHooks(Protocol):
     """A consumer, as its membership calls it: the `on_...` hooks run on the worker that calls `GroupMembership.poll`.
 
@@ -157,7 +153,7 @@ class AssignmentHooks(Protocol):
         ...
 
     def await_revocation(self) -> object:
-        """Let the hook that has raised `RevocationUnfinished` wait for its commit, whatever the deadline of `poll`."""
+        """Make the hook that has raised `RevocationUnfinished` wait for its commit, whatever the deadline of `poll`."""
         ...
 
     def on_lost(self, keys: Collection[TopicPartition]) -> object:

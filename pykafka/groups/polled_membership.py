@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pykafka.groups.membership import RevocationUnfinished
+from pykafka.groups.assignment_change import RevocationUnfinished
 from pykafka.groups.subscription import TOPICS_POLL_INTERVAL_S, Subscription, Topics, TopicWatch
 
 if TYPE_CHECKING:

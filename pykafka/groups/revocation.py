@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.exceptions import OffsetsNotCommitted, ShareLostError
-from pykafka.groups.membership import RevocationUnfinished
+from pykafka.groups.assignment_change import RevocationUnfinished
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition

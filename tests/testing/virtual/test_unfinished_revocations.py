@@ -218,7 +218,7 @@ def test_a_member_that_leaves_finishes_the_commit(
 
 @EACH
 def test_topics_may_change_meanwhile(run: Run, virtual: VirtualHandler, protocol: str) -> None:
-    """What the listener has heard of stays revoked, and comes back by an assignment."""
+    """Partitions that the listener has heard of stay revoked, and come back by an assignment."""
 
     def program(cluster: FakeCluster, client: KafkaClient) -> None:
         with reading(client, protocol) as first:
