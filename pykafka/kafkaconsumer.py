@@ -203,8 +203,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
             self._engine.commits.on_commit = interceptors.committed
         self._arrow: ArrowTables | None = None
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
-        engine = self._engine
-        self._follower = AssignmentFollower(engine, listener, members, lambda: later.join(engine.revocation_deadline()))
+        self._follower = AssignmentFollower(self._engine, listener, members, later.join)
         self._reading = SingleCaller(self._handler)
         self._here = cluster.handler.here
         self._engine.on_start, self._engine.on_stop = watching(self, cluster)
@@ -595,4 +594,5 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
         self._closure = CloseOnce(self._handler, self._closure.complete)
         self._buffers = self._engine.buffers
         self._later.after_fork()
+        self._follower.after_fork()
         self._reading = SingleCaller(self._handler)

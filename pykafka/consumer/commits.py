@@ -248,14 +248,15 @@ class Commits:
         self._committed_at.update(dict.fromkeys(committed, self.last_at))
         self._consumer.note_committed(committed)
 
-    def commit_at_stop(self, offsets: Offsets) -> None:
+    def commit_at_stop(self, offsets: Offsets, limit: float = math.inf) -> None:
         """Commit the offsets that are not committed yet, unless other members may own the partitions by now.
 
+        :param limit: of all attempts, of the handler's clock (s)
         :raises OffsetsNotCommitted: it failed until `until`; without that, for the time of a socket timeout
         """
         deadline = self.until
         if math.isinf(deadline):
-            deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
+            deadline = min(self._handler.now() + self._cluster.socket_timeout_ms / 1000, limit)
         if (left := self.uncommitted(offsets)) and self.owns():
             try:
                 self.commit(left, self.owns, deadline)

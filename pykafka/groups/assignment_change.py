@@ -6,12 +6,17 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.groups.heartbeat_sender import Activity
     from pykafka.groups.membership import AssignmentHooks
+
+
+class RevocationUnfinished(BaseException):
+    """The call has to end before the commit of revoked partitions is made: the next `poll` calls the same hook again."""
 
 
 @dataclass(eq=False)
@@ -58,6 +63,8 @@ class AssignmentChange(ABC):
         self.errors: deque[Exception] = deque()
         #: Whether the member has left the group.
         self.ended = False
+        #: Finishes the revocation whose commit was not made when its call had to end; None: there is none.
+        self._unfinished: Callable[[], None] | None = None
 
     @property
     def is_lost(self) -> bool:
@@ -79,8 +86,16 @@ class AssignmentChange(ABC):
     def revoke_all(self) -> None:
         """Revoke the whole assignment, or report it lost if it may be another member's by now."""
 
-    def after_fork(self) -> None:  # noqa: B027 - cooperative members keep nothing
+    def resume(self) -> bool:
+        """Finish the revocation that another call has begun; return whether there was one. Nothing else may change before."""
+        if self._unfinished is None:
+            return False
+        self._unfinished()
+        return True
+
+    def after_fork(self) -> None:
         """Forget what belongs to the parent process."""
+        self._unfinished = None
 
     def end(self, successor: AssignmentChange) -> None:
         """Call no hook any more, as one of them has left the group; `successor` gets the errors of that one."""
@@ -99,6 +114,21 @@ class AssignmentChange(ABC):
     def _missing(self, keys: Collection[TopicPartition]) -> frozenset[TopicPartition]:
         """Return the partitions of deleted topics: the coordinator takes no commits for them."""
         return frozenset(key for key in keys if self._is_missing(key.topic))
+
+    def _revoke(
+        self,
+        hook: Callable[[Collection[TopicPartition]], object],
+        keys: Collection[TopicPartition],
+        done: Callable[[], object],
+    ) -> None:
+        """Call a hook that revokes partitions, and then `done`; if the call has to end before, `resume` does so."""
+        try:
+            self._call(hook, sorted(keys))
+        except RevocationUnfinished:
+            self._unfinished = partial(self._revoke, hook, keys, done)
+            raise
+        self._unfinished = None
+        done()
 
     def _call(self, hook: Callable[..., object], *keys: Collection[TopicPartition]) -> None:
         if self.ended:
@@ -133,8 +163,10 @@ class EagerAssignmentChange(AssignmentChange):
         self._lose(self.assignment if membership.generation_id < 0 else self._missing(self.assignment))
         if self.assignment:
             kept, kept_as = self.assignment, (membership.member_id, membership.generation_id)
-            self._call(self._hooks.on_revoked_all, sorted(kept))
-            self.assignment, self._kept, self._kept_as = frozenset(), kept, kept_as
+            self._revoke(self._hooks.on_revoked_all, kept, partial(self._keep, kept, kept_as))
+
+    def _keep(self, kept: frozenset[TopicPartition], kept_as: tuple[str, int]) -> None:
+        self.assignment, self._kept, self._kept_as = frozenset(), kept, kept_as
 
     def assign_pending(self) -> None:
         """Give the hooks the new assignment, if there is one."""
@@ -153,6 +185,7 @@ class EagerAssignmentChange(AssignmentChange):
 
     def after_fork(self) -> None:
         """Keep no positions: they are the parent's."""
+        super().after_fork()
         self._kept = frozenset()
 
 
@@ -212,8 +245,7 @@ class CooperativeAssignmentChange(AssignmentChange):
         self.pending = self._added = None
         self._lose(self._missing(self.assignment))
         if self.assignment:
-            self._call(self._hooks.on_revoked_all, sorted(self.assignment))
-            self._forget(self.assignment)
+            self._revoke(self._hooks.on_revoked_all, self.assignment, partial(self._forget, self.assignment))
 
     def owned_since(self, keys: Collection[TopicPartition], generation: int) -> set[TopicPartition]:
         """Return which partitions have been this member's without a break since a generation; any worker may call this."""
@@ -235,5 +267,4 @@ class CooperativeAssignmentChange(AssignmentChange):
         """Revoke a part of the assignment that is still this member's."""
         self._lose(self._missing(gone))
         if left := gone & self.assignment:
-            self._call(self._hooks.on_revoked, sorted(left))
-            self._forget(left)
+            self._revoke(self._hooks.on_revoked, left, partial(self._forget, left))

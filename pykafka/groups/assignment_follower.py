@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from pykafka.consumer.committed_offsets import may_commit_later
-from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ShareLostError
+from pykafka.exceptions import KafkaException
 from pykafka.groups.auto_membership import AutoMembership
 from pykafka.groups.kip848.membership import ConsumerGroupMembership
 from pykafka.groups.listener import ListenerMethod, Listeners, valid_listener
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.engine import ConsumerEngine
     from pykafka.groups.membership import AssignmentHooks, GroupMembership, RevocationHooks
     from pykafka.groups.options import SubscriberOptions
+    from pykafka.groups.revocation import Revocation
     from pykafka.groups.subscription import Topics
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import TopicMetadata
@@ -57,12 +57,13 @@ class AssignmentFollower:
     :param engine: that reads them
     :param listener: a `RebalanceListener`, or None
     :param options: of the membership
-    :param await_commits: waits until the commits of `commit_async()` are made: they are of the revoked assignment
+    :param await_commits: waits until the commits of `commit_async()` are made, as they are of the revoked assignment, or until
+        a deadline; returns whether they are
     :raises TypeError: the listener has none of the methods of one
     """
 
     def __init__(
-        self, engine: ConsumerEngine, listener: Any, options: SubscriberOptions, await_commits: Callable[[], object]
+        self, engine: ConsumerEngine, listener: Any, options: SubscriberOptions, await_commits: Callable[[float], bool]
     ) -> None:
         self._engine = engine
         self._await_commits = await_commits
@@ -84,6 +85,8 @@ class AssignmentFollower:
         self.membership: GroupMembership | None = None
         #: Why the group has refused the member, in the last call that took part; None once it is a member.
         self.refused: KafkaException | None = None
+        # The revocation that has begun, from the return of the listener until the partitions are given up.
+        self._revocation: Revocation | None = None
         #: The membership that `leave` is leaving; after an interrupt the next call finishes that, as the first one said.
         self._leaving: GroupMembership | None = None
         self._leave_group: bool | None = None
@@ -131,7 +134,7 @@ class AssignmentFollower:
         if membership is None:
             return
         self._engine.buffers.held = False  # first: a request from now on sets it again
-        needs_poll = membership.needs_poll
+        needs_poll = membership.needs_poll or self._revocation is not None
         if needs_poll or self._unassigned:
             ends = self._engine.handler.now() + STEP_S
             deadline = ends if deadline is None else min(deadline, ends)
@@ -146,7 +149,7 @@ class AssignmentFollower:
                 raise
             finally:
                 self._deadline = before
-                if membership.needs_poll:
+                if membership.needs_poll or self._revocation is not None:  # partitions that go yield no records
                     self.request_poll()
         if self._unassigned and self._engine.handler.now() >= self._retry_at:
             self._assign_known(deadline)
@@ -192,7 +195,8 @@ class AssignmentFollower:
         self._midway, self._leave_group = midway, leave_group
         try:
             if membership.in_callback:  # the listener ends the membership, so `on_revoked_all` is not called
-                self._commit_then(self._engine.suspend_assignment, list(self._engine.partitions))
+                every = self._revocation_of(list(self._engine.partitions))
+                self._finish(every, self._engine.suspend_assignment, None)
         finally:
             self._leave(membership, keeping)
 
@@ -205,6 +209,7 @@ class AssignmentFollower:
             raise
         finally:
             self._assigned = self._unassigned = frozenset()
+            self._revocation = None
             self._engine.resume_assignment(keeping)
             self._engine.buffers.held = False
 
@@ -219,7 +224,7 @@ class AssignmentFollower:
         """Whether the consumer has its whole assignment, with the offsets to start at."""
         membership, engine = self.membership, self._engine
         joined = membership is None or (membership.is_stable and not self._unassigned)
-        return joined and not engine.start_lookup.waiting()
+        return joined and self._revocation is None and not engine.start_lookup.waiting()
 
     # -- `AssignmentHooks` ----------------------------------------------------------------------------------------------
 
@@ -287,45 +292,63 @@ class AssignmentFollower:
         self._unassigned -= gone
 
     def _revoke(self, keys: Collection[TopicPartition], stop: Stop) -> None:
-        """Call the listener, commit if auto-commit is on, and stop reading partitions that are still this member's."""
-        self._remove(keys)
-        before = self.membership
-        try:
-            if self.run is not None:
-                self.run.revoke(keys)
-            self._call(REVOKED, self._listener.on_revoked, keys)
-        except Exception:
-            if self.membership is before:
-                self._commit_then(stop, keys)
-            raise
-        if self.membership is before:  # else the listener has left the group, and may read partitions by `assign()`
-            self._commit_then(stop, keys)
+        """Call the listener, commit if auto-commit is on, and stop reading partitions that are still this member's.
 
-    def _commit_then(self, stop: Stop, keys: Collection[TopicPartition]) -> None:
+        :raises RevocationUnfinished: the call has to end before the commit is made; the listener is not called again
+        """
+        revocation = self._revocation
+        if revocation is None or revocation.keys != frozenset(keys):
+            before = self.membership
+            revocation = self._revocation_of(keys)
+            self._remove(keys)
+            try:
+                if self.run is not None:
+                    self.run.revoke(keys)
+                self._call(REVOKED, self._listener.on_revoked, keys)
+            except Exception as error:  # noqa: BLE001 - the application's; raised when the partitions are given up
+                revocation.listener_error = error
+            if self.membership is not before:  # the listener has left the group, and may read partitions by `assign()`
+                if revocation.listener_error is not None:
+                    raise revocation.listener_error
+                return
+            self._revocation = revocation
+        self._finish(revocation, stop, None if self.membership is None else self._deadline)
+
+    def _revocation_of(self, keys: Collection[TopicPartition]) -> Revocation:
+        from pykafka.groups.revocation import Revocation  # loaded by the first rebalance
+
+        return Revocation(self._engine, keys, self._await_commits, self._options.max_poll_interval_ms / 1000)
+
+    def _finish(self, revocation: Revocation, stop: Stop, deadline: float | None) -> None:
+        """Commit if auto-commit is on, and then stop reading."""
         membership = self.membership or self._leaving
         try:
             # the hook's time is the application's, but not that of commits
             with nullcontext() if membership is None else membership.awaiting():
-                self._await_commits()
-                self._commit_positions(keys)
-        except KafkaException:
-            stop(keys)
+                revocation.commit(deadline, self._midway, self.membership is None)
+        except KafkaException as error:
+            self._revocation = None
+            stop(revocation.keys)
+            if revocation.listener_error is not None:
+                error.add_note(f"besides: {revocation.listener_error!r}")
             raise
-        stop(keys)
+        except BaseException:
+            if not revocation.is_unfinished:  # a timeout or Ctrl-C: the whole hook runs again
+                self._revocation = None
+            raise
+        self._revocation = None
+        stop(revocation.keys)
+        if revocation.listener_error is not None:
+            raise revocation.listener_error
 
-    def _commit_positions(self, keys: Collection[TopicPartition]) -> None:
-        """Commit the positions of partitions, if auto-commit is on."""
-        engine = self._engine
-        if engine.options.auto_commit_enable and engine.commits is not None:
-            offsets = engine.processed() if self._midway else engine.positions()
-            try:
-                engine.commits.commit_at_stop({key: offsets[key] for key in keys if key in offsets})
-            except OffsetsNotCommitted as error:
-                passes = isinstance(error, ShareLostError) or may_commit_later(engine.cluster, error)
-                if self.membership is None or not passes:  # `close()` raises it, as no commit follows
-                    raise
-                group, text = engine.options.consumer_group, "group %s: auto-commit before a rebalance failed: %s"
-                engine.cluster.limiter.warn(log, str(group), text, group, error)
+    def await_revocation(self) -> None:
+        """Make the hook that has raised `RevocationUnfinished` wait for its commit, whatever the deadline of `poll`."""
+        if self._revocation is not None:
+            self._revocation.is_unlimited = True
+
+    def after_fork(self) -> None:
+        """Leave a revocation under way to the parent process."""
+        self._revocation = None
 
     def _assign_known(self, deadline: float | None) -> None:
         """Read the partitions that metadata knows; the next calls try again with the others, without a rejoin.

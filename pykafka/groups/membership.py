@@ -139,6 +139,7 @@ class AssignmentHooks(Protocol):
         Its positions are forgotten; the consumer reads the rest of the assignment meanwhile.
 
         :param part: never empty
+        :raises RevocationUnfinished: the commit is not made by the deadline of `poll`
         """
         ...
 
@@ -146,7 +147,13 @@ class AssignmentHooks(Protocol):
         """Stop reading the whole assignment, which is still this member's: call the listener, commit if auto-commit is on.
 
         Positions and buffers are kept for `on_assigned`.
+
+        :raises RevocationUnfinished: the commit is not made by the deadline of `poll`
         """
+        ...
+
+    def await_revocation(self) -> object:
+        """Make the hook that has raised `RevocationUnfinished` wait for its commit, whatever the deadline of `poll`."""
         ...
 
     def on_lost(self, keys: Collection[TopicPartition]) -> object:

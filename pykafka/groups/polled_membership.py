@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pykafka.groups.assignment_change import RevocationUnfinished
 from pykafka.groups.subscription import TOPICS_POLL_INTERVAL_S, Subscription, Topics, TopicWatch
 
 if TYPE_CHECKING:
@@ -63,6 +65,9 @@ class PolledMembership(ABC):
     @abstractmethod
     def _poll(self, deadline: float | None) -> None:
         """Take part in the group; for errors see `poll`."""
+
+    def _resumed(self) -> None:  # noqa: B027 - most find out by themselves
+        """Take up again what `poll` has left to finish a revocation."""
 
     @abstractmethod
     def abort(self) -> None:
@@ -149,7 +154,7 @@ class PolledMembership(ABC):
         self.activity.count += 1
         if self.in_callback or not self._await_poll(deadline):
             return
-        self._take_part(partial(self._poll, deadline))
+        self._take_part(partial(self._resume, deadline))
         if self._change.errors:
             raise self._change.errors.popleft()
 
@@ -205,8 +210,21 @@ class PolledMembership(ABC):
             finally:
                 self._local.polls = False
 
+    def _resume(self, deadline: float | None) -> None:
+        """Finish the revocation that the last call has begun, then take part in the group."""
+        with suppress(RevocationUnfinished):  # the next call finishes it
+            if self._change.resume():
+                self._resumed()
+            self._poll(deadline)
+
     def _revoke_all(self) -> None:
-        self._change.revoke_all()
+        change = self._change
+        for revoke in (change.resume, change.revoke_all):
+            try:
+                revoke()
+            except RevocationUnfinished:
+                self._hooks.await_revocation()
+                change.resume()
 
     def _await_poll(self, deadline: float | None) -> bool:
         """Wait until no other worker polls; return False if the deadline comes first."""

@@ -72,6 +72,9 @@ class Hooks:
         self.share |= set(added)
         self._called("on_added", added)
 
+    def await_revocation(self) -> None:
+        """Do nothing: these hooks commit nothing."""
+
     def on_lost(self, keys: Keys) -> None:
         self.share -= set(keys)
         self._called("on_lost", keys)

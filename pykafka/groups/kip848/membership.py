@@ -112,8 +112,8 @@ class ConsumerGroupMembership(PolledMembership):
         self.group_id = config["group_id"]
         self.activity = Activity()
         self.connection = CoordinatorConnection(cluster, self.group_id, config["retry_backoff_ms"], identity.listener)
-        # When the member asked to join, on the handler's clock (s).
-        self._join_started = 0.0
+        # When the member asked to join, and when it began to take its last assignment, on the handler's clock (s).
+        self._join_started = self._rebalance_started = 0.0
         #: Set when there may be reports.
         self.changed = self._handler.Event()
         self._topics = GroupTopics(cluster)
@@ -401,6 +401,10 @@ class ConsumerGroupMembership(PolledMembership):
             self._change.prepare(names)
             self.heartbeats.set_owned(self._ids.assignment(self.assignment))
 
+    def _resumed(self) -> None:
+        self.heartbeats.set_owned(self._ids.assignment(self.assignment))
+        self._ids.unknown = True  # `_reconcile` takes the present answer again: the subscription may have come back
+
     def _reconcile(self, deadline: float | None) -> None:
         """Revoke what the coordinator has taken away, add what it has assigned, and send it the result."""
         change, answer = self._change, self.heartbeats.present
@@ -414,22 +418,17 @@ class ConsumerGroupMembership(PolledMembership):
         if subscription is None or change is not self._change:
             return
         if subscription.broker_pattern is None or answer.subscription != self.heartbeats.subscription:
-            wanted: list[TopicPartition] = []
-            for key in keys:
-                if key.topic in subscription.topics:
-                    wanted.append(key)
-            keys = frozenset(wanted)
+            keys = frozenset(key for key in keys if key.topic in subscription.topics)
         self._generation.generation_id = answer.epoch
         self.identity.generation_id, self.identity.member_id = answer.epoch, self._generation.member_id
         change.lose_recreated(recreated)
         if keys != self.assignment or self._seen is None:
             log.info("group %s: the assignment of epoch %d: %s", self.group_id, answer.epoch, sorted(keys))
-            began, text = self._handler.now(), f"epoch {answer.epoch}, member {self.member_id}"
+            self._rebalance_started = now = self._handler.now()
             if self._seen is None:
-                self._report(JOINED, text, began - self._join_started)
+                self._report(JOINED, f"epoch {answer.epoch}, member {self.member_id}", now - self._join_started)
             change.pending = keys
             self._assign_pending(change)
-            self._report(REBALANCED, text, self._handler.now() - began)
         self._seen = answer
 
     def _assign_pending(self, change: CooperativeAssignmentChange) -> None:
@@ -437,6 +436,8 @@ class ConsumerGroupMembership(PolledMembership):
         change.needs_rejoin = False
         if change is self._change:  # else a hook has left the group
             self.heartbeats.set_owned(self._ids.assignment(change.assignment))
+        seconds = self._handler.now() - self._rebalance_started
+        self._report(REBALANCED, f"epoch {self.generation}, member {self.member_id}", seconds)
 
     def _renewed(self, identity: tuple[int, str], keys: Collection[TopicPartition], deadline: float) -> Renewed | None:
         """Wait for the epoch that the coordinator has for this member, for a commit that named a former one.

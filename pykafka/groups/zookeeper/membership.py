@@ -50,11 +50,9 @@ REFUSED = (AuthFailedError, InvalidACLError, NoAuthError)
 class ZooKeeperAssignmentChange(CooperativeAssignmentChange):
     """The change of a member that revokes partitions before it takes others."""
 
-    def revoke_all_but(self, to: Collection[TopicPartition]) -> frozenset[TopicPartition]:
-        """Revoke all but these partitions; return the revoked ones."""
-        gone = self.assignment - set(to)
-        self._revoke_part(gone)
-        return gone
+    def revoke_all_but(self, to: Collection[TopicPartition]) -> None:
+        """Revoke all but these partitions."""
+        self._revoke_part(self.assignment - set(to))
 
     def lose_all_but(self, held: Collection[TopicPartition]) -> None:
         """Report partitions as lost that this member does not own any more, unexpectedly."""
@@ -314,13 +312,16 @@ class ZooKeeperMembership(PolledMembership):
         self._topics.assigned_topics = {name: len(ids) for name, ids in known.items()}
         assignments = {name: nodes.decided(name, ids) for name, ids in known.items()}
         change = self._change
-        gone = change.revoke_all_but({TopicPartition(name, id_) for name, ids in assignments.items() for id_ in ids})
+        wanted = {TopicPartition(name, id_) for name, ids in assignments.items() for id_ in ids}
+        if not change.assignment <= wanted:
+            self._joined = False  # also for the calls that finish the revocation
+        change.revoke_all_but(wanted)
         if self._has_left(change):
             return
         nodes.keep(assignments)
         mine, late = nodes.take(assignments)
         change.lose_all_but(mine)
-        if not self._has_left(change) and (gone or not self._joined or mine != change.assignment):
+        if not self._has_left(change) and (not self._joined or mine != change.assignment):
             change.pending = frozenset(mine)
             change.assign_pending()
             log.info("group %s: the assignment of %s: %s", self.group_id, self._name, sorted(mine))

@@ -18,7 +18,7 @@ def test_it_does_not_wait_long_when_the_group_is_due(held: bool, waits_until: fl
     handler = SimpleNamespace(now=lambda: 5.0)
     engine: Any = SimpleNamespace(handler=handler, buffers=SimpleNamespace(held=held), await_records=waited.append)
     nothing: Any = None
-    follower = AssignmentFollower(engine, None, nothing, lambda: None)
+    follower = AssignmentFollower(engine, None, nothing, lambda deadline: True)
     membership: Any = SimpleNamespace(next_poll_s=1.0, awaiting=nullcontext)
     follower.membership = membership
     assert follower.wait(None)

@@ -1,0 +1,265 @@
+"""A call keeps its timeout although it gives partitions up, whose commits take longer: the next calls finish the rebalance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.common import TopicPartition
+from pykafka.exceptions import OffsetsNotCommitted
+from pykafka.kafkaconsumer import KafkaConsumer
+from pykafka.testing import FakeCluster
+from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
+from pykafka.testing.virtual.zookeeper import ZooKeeper
+
+GROUP, TOPIC, PARTITIONS, RECORDS = "readers", "orders", 2, 3
+CLASSIC: dict[str, Any] = {"protocol": "classic", "heartbeat_interval_ms": 200, "session_timeout_ms": 60_000}
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "eager": CLASSIC,
+    "cooperative": {**CLASSIC, "assignor": "cooperative-sticky"},
+    "consumer": {"protocol": "consumer"},
+    "zookeeper": {"protocol": "zookeeper", "zookeeper_hosts": "zookeeper:2181", "session_timeout_ms": 60_000},
+}
+EACH = pytest.mark.parametrize("protocol", PROTOCOLS)
+#: The timeout of the calls, how much longer one may take, and how long commits take unless a test says so (s).
+CALL_S, LATE_S, COMMIT_S = 0.1, 0.05, 4.0
+
+Run = Callable[[Callable[[FakeCluster, KafkaClient], None]], None]
+
+
+@pytest.fixture
+def run(scheduler: Scheduler, network: Network, virtual: VirtualHandler) -> Run:
+    """Return a function that runs a program with a cluster of one broker, a ZooKeeper and a client."""
+
+    def begin(program: Callable[[FakeCluster, KafkaClient], None]) -> None:
+        def main() -> None:
+            network.zookeeper = server = ZooKeeper(virtual)
+            with (
+                FakeCluster(brokers=1, topics={TOPIC: PARTITIONS, "other": 1}, handler=virtual) as cluster,
+                KafkaClient(cluster.hosts, handler=virtual) as client,
+            ):
+                cluster.set_group_settings(consumer_heartbeat_interval_ms=200, initial_rebalance_delay_ms=0)
+                with client.producer() as producer:
+                    for number in range(PARTITIONS * RECORDS):
+                        producer.produce(TOPIC, b"%d" % number, partition=number % PARTITIONS)
+                program(cluster, client)
+            server.close()
+
+        scheduler.run(main)
+        assert scheduler.errors == []
+
+    return begin
+
+
+class Reader:
+    """A member, and what its calls and its listener have got."""
+
+    def __init__(self, client: KafkaClient, protocol: str, **options: Any) -> None:
+        self.heard: list[tuple[str, int]] = []
+        self.values: list[bytes | None] = []
+        self.longest = 0.0
+        self._now = client.cluster.handler.now
+        options = {"auto_commit": True, "auto_commit_interval_ms": 10**7, **PROTOCOLS[protocol], **options}
+        self.consumer: KafkaConsumer[Any, Any] = client.consumer(
+            TOPIC, group=GROUP, auto_offset_reset="earliest", listener=self, **options
+        )
+
+    def on_assigned(self, partitions: list[TopicPartition]) -> None:
+        self.heard.append(("assigned", len(partitions)))
+
+    def on_revoked(self, partitions: list[TopicPartition]) -> None:
+        self.heard.append(("revoked", len(partitions)))
+
+    def on_lost(self, partitions: list[TopicPartition]) -> None:
+        self.heard.append(("lost", len(partitions)))
+
+    def poll(self) -> None:
+        began = self._now()
+        self.values += [record.value for record in self.consumer.poll(timeout=CALL_S)]
+        self.longest = max(self.longest, self._now() - began)
+
+    def poll_for(self, seconds: float) -> None:
+        ends = self._now() + seconds
+        while self._now() < ends:
+            self.poll()
+
+    def poll_until(self, is_over: Callable[[], object], seconds: float = 20.0) -> None:
+        ends = self._now() + seconds
+        while not is_over() and self._now() < ends:
+            self.poll()
+        assert is_over(), self.heard
+
+    def is_revoked(self) -> bool:
+        return "revoked" in dict(self.heard)
+
+
+@contextmanager
+def reading(client: KafkaClient, protocol: str, **options: Any) -> Iterator[Reader]:
+    """Yield a member that has read all records, and committed none of them."""
+    reader = Reader(client, protocol, **options)
+    reader.poll_until(lambda: len(reader.values) == PARTITIONS * RECORDS)
+    reader.heard.clear()
+    reader.longest = 0.0
+    yield reader
+
+
+@contextmanager
+def another(virtual: VirtualHandler, client: KafkaClient, protocol: str) -> Iterator[Reader]:
+    """Yield a second member, which a worker polls."""
+    reader, over = Reader(client, protocol), virtual.Event()
+
+    def poll() -> None:
+        while not over.is_set():
+            reader.poll()
+        reader.consumer.close()
+
+    worker = virtual.spawn(poll)
+    yield reader
+    over.set()
+    assert worker.join(20.0)
+    assert worker.error is None
+
+
+@contextmanager
+def releasing(virtual: VirtualHandler, release: Callable[[], object]) -> Iterator[None]:
+    """Release what is held after a second in this context."""
+
+    def wait() -> None:
+        virtual.sleep(1.0)
+        release()
+
+    worker = virtual.spawn(wait)
+    yield
+    assert worker.join(5.0)
+
+
+@EACH
+@pytest.mark.parametrize("how", ["auto-commit", "commit_async"])
+def test_calls_keep_their_timeout_while_commits_take_longer(
+    run: Run, virtual: VirtualHandler, protocol: str, how: str
+) -> None:
+    """They took as long as the commits, at most a socket timeout; records come once all the same."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol, auto_commit=how == "auto-commit") as first:
+            hold = cluster.hold("OffsetCommit")
+            if how == "commit_async":
+                first.consumer.commit_async()
+            with another(virtual, client, protocol) as second:
+                first.poll_until(first.is_revoked)
+                first.poll_for(COMMIT_S)
+                assert [name for name, _ in first.heard] == ["revoked"]
+                assert not [name for name, parts in second.heard if parts]
+                hold.release()
+                first.poll_until(lambda: len(first.consumer.assignment()) == len(second.consumer.assignment()) == 1)
+                first.poll_for(1.0)
+                names = [name for name, _ in first.heard]
+                assert set(names[1:]) == {"assigned"}
+                assert names[0] == "revoked"
+                assert second.values == []
+                assert len(first.values) == PARTITIONS * RECORDS
+                assert first.longest <= CALL_S + LATE_S
+                first.consumer.close()
+
+    run(program)
+
+
+@EACH
+def test_the_time_of_a_rebalance_ends_the_wait(run: Run, virtual: VirtualHandler, protocol: str) -> None:
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol, max_poll_interval_ms=2_000) as first:
+            hold = cluster.hold("OffsetCommit")
+            with another(virtual, client, protocol) as second:
+                first.poll_until(first.is_revoked)
+                began = virtual.now()
+                first.poll_until(lambda: len(second.consumer.assignment()) == 1)
+                assert 1.0 <= virtual.now() - began < 4.0
+                assert [name for name, _ in first.heard].count("revoked") == 1
+                assert first.longest <= CALL_S + LATE_S
+                hold.release()
+            first.consumer.close()
+
+    run(program)
+
+
+@EACH
+@pytest.mark.parametrize("is_made", [True, False])
+@pytest.mark.parametrize("way", ["close", "unsubscribe"])
+def test_a_member_that_leaves_finishes_the_commit(
+    run: Run, virtual: VirtualHandler, protocol: str, way: str, is_made: bool
+) -> None:
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol) as first, another(virtual, client, protocol):
+            hold = cluster.hold("OffsetCommit")
+            first.poll_until(first.is_revoked)
+            leave = getattr(first.consumer, way)
+            if is_made:
+                with releasing(virtual, hold.release):
+                    leave(timeout=3.0)
+                committed = client.admin.list_group_offsets(GROUP)[GROUP]
+                assert {one.offset for one in committed.values()} == {RECORDS}
+            else:
+                began = virtual.now()
+                with pytest.raises(OffsetsNotCommitted):
+                    leave(timeout=1.0)
+                assert virtual.now() - began < 7.0
+                hold.release()
+            revoked = [parts for name, parts in first.heard if name == "revoked"]
+            assert sum(revoked) == PARTITIONS
+            assert len(revoked) == (1 if protocol == "eager" else 2)
+            first.consumer.close()
+
+    run(program)
+
+
+@EACH
+def test_topics_may_change_meanwhile(run: Run, virtual: VirtualHandler, protocol: str) -> None:
+    """Partitions that the listener has heard of stay revoked, and come back by an assignment."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol) as first:
+            with cluster.hold("OffsetCommit"):
+                first.consumer.subscribe("other")
+                first.poll_until(first.is_revoked)
+                first.poll()
+                first.consumer.subscribe(TOPIC)
+                first.poll_for(1.0)
+                assert first.heard == [("revoked", PARTITIONS)]
+            first.poll_until(lambda: ("assigned", PARTITIONS) in first.heard)
+            assert first.longest <= CALL_S + LATE_S
+            with client.producer() as producer:
+                producer.produce(TOPIC, b"last", partition=0).get()
+            first.poll_until(lambda: first.values[-1] == b"last")
+            assert len(first.values) == PARTITIONS * RECORDS + 1
+            first.consumer.close()
+
+    run(program)
+
+
+@EACH
+def test_the_error_of_the_listener_comes_at_the_end(run: Run, virtual: VirtualHandler, protocol: str) -> None:
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol) as first:
+            plain = first.on_revoked
+
+            def fail(partitions: list[TopicPartition]) -> None:
+                plain(partitions)
+                raise ValueError("of the listener")
+
+            first.consumer._follower._listener.on_revoked = fail
+            hold = cluster.hold("OffsetCommit")
+            first.consumer.subscribe("other")
+            first.poll_until(first.is_revoked)
+            first.poll_for(1.0)
+            hold.release()
+            with pytest.raises(ValueError, match="of the listener"):
+                first.poll_for(5.0)
+            first.consumer._follower._listener.on_revoked = plain
+            assert [name for name, _ in first.heard].count("revoked") == 1
+            first.consumer.close()
+
+    run(program)
