@@ -433,13 +433,17 @@ def test_what_was_found_with_few_faults(pinned: str) -> None:
     assert not result.failed, report(result)
 
 
-@pytest.mark.parametrize(("fault", "is_explained"), [("isolate", True), ("set_leader", False)])
+@pytest.mark.parametrize(
+    ("words", "is_explained"),
+    [(("outdated", "t", "0"), True), (("outdated", "t", "1"), False), (("isolate", "1"), False)],
+    ids=["its leader", "another leader", "a broker that may lead something else"],
+)
 @pytest.mark.parametrize("error", ["ResponseTimeoutError", "RequestTimedOut"])
 def test_a_leader_that_is_cut_off_explains_records_that_are_given_up(
-    error: str, fault: str, is_explained: bool
+    error: str, words: tuple[str, ...], is_explained: bool
 ) -> None:
     """It waits for followers that copy from the new leader: seed 1000980431, of a release without sequence numbers."""
     story = Story()
-    story.fault(fault, "1", number=1)
+    story.fault(*words, number=1)
     story.unknown(story.invoke("p", Send("t", 1, 0)), error)
     assert (Checker(ordinary=ORDINARY).check(story) == []) is is_explained
