@@ -210,7 +210,7 @@ class AssignmentReader:
             try:
                 (consumer.stop_midway if midway else consumer.stop)()
             except ShareLostError as error:
-                if not engine.membership.in_zookeeper:
+                if engine.membership.may_commit is None:  # the group is not in ZooKeeper
                     raise
                 log.warning("group %s: %s", self._consumer_group, error)
             finally:

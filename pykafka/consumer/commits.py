@@ -311,7 +311,7 @@ class Commits:
             if stopping.is_set() or self._meaningless(error):  # stop() commits
                 return
             # a rebalance came in between, and the listener is called; or this member joins ZooKeeper's group again
-            if isinstance(error, ShareLostError) and (self.pinned or self.group.membership.in_zookeeper):
+            if isinstance(error, ShareLostError) and (self.pinned or self.group.membership.may_commit is not None):
                 log.info("auto-commit of %s: %s", consumer.name, error)
                 return
             if self._failing_since is None:

@@ -130,11 +130,6 @@ class Membership:
         """Generation and member id."""
         return self.generation_id, self.member_id
 
-    @property
-    def in_zookeeper(self) -> bool:
-        """Whether ZooKeeper keeps the group: `ShareLostError` only says that this member may be out of it by now."""
-        return self.may_commit is not None
-
 
 class GroupOffsets:
     """The offsets of one group, in any number of topics.
