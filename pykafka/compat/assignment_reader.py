@@ -15,7 +15,7 @@ from pykafka.compat.position_transfer import PositionTransfer
 from pykafka.compat.simple_consumer import SimpleConsumer
 from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.consumer.options import ConsumerOptions, valid_pairs
-from pykafka.exceptions import ConsumerStoppedException, KafkaException
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, ShareLostError
 from pykafka.handlers.start_once import StartOnce
 from pykafka.utils import get_string
 from pykafka.utils.name import Name
@@ -194,7 +194,8 @@ class AssignmentReader:
         """Stop consuming, and note the positions; commit if auto-commit is on and this member still owns its partitions.
 
         :param midway: whether the application may still process the messages of its last call
-        :raises OffsetsNotCommitted: that commit failed; consuming has stopped all the same
+        :raises OffsetsNotCommitted: that commit failed; consuming has stopped all the same. That ZooKeeper has lost sight of
+            this member meanwhile is no error, as it is none before
         """
         with self._rebalancing_lock:
             consumer, self._consumer = self._consumer, None
@@ -208,6 +209,10 @@ class AssignmentReader:
                     log.warning(text, self._consumer_group, left)
             try:
                 (consumer.stop_midway if midway else consumer.stop)()
+            except ShareLostError as error:
+                if engine.membership.may_commit is None:  # the group is not in ZooKeeper
+                    raise
+                log.warning("group %s: %s", self._consumer_group, error)
             finally:
                 self._worker_exceptions.extend(engine.errors)
                 self._positions.take_from(consumer)
@@ -216,12 +221,11 @@ class AssignmentReader:
         """Stop consuming amid a change of the assignment; `consume()` raises if a commit has failed for good.
 
         A commit that failed only for now, for example because the coordinator moves, costs no more than consuming again.
-        So does one during which ZooKeeper lost sight of this member: `_halt` commits nothing that was lost before.
         """
         try:
             self._halt()
         except KafkaException as error:
-            if may_commit_later(self._cluster, error) or not self._still_owns():
+            if may_commit_later(self._cluster, error):
                 log.warning("group %s: %s; these messages are consumed again", self._consumer_group, error)
                 return
             log.error("group %s: %s", self._consumer_group, error)

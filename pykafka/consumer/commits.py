@@ -311,9 +311,8 @@ class Commits:
         except KafkaException as error:
             if stopping.is_set() or self._meaningless(error):  # stop() commits
                 return
-            if self.pinned and isinstance(
-                error, ShareLostError
-            ):  # a rebalance came in between, and the listener is called
+            # a rebalance came in between, and the listener is called; or this member joins ZooKeeper's group again
+            if isinstance(error, ShareLostError) and (self.pinned or self.group.membership.may_commit is not None):
                 log.info("auto-commit of %s: %s", consumer.name, error)
                 return
             if self._failing_since is None:

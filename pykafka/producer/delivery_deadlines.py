@@ -43,9 +43,9 @@ class DeliveryDeadlines:
     """A worker that fails batches at the end of their delivery time-out, if a sender or a request may last longer than they.
 
     A sender gives up what is too old by itself, but not while it connects, looks leaders up, or writes to a broker that reads
-    nothing; and a request has its full time-out, though one of its batches may have less time left. The worker runs only
-    then. A batch that a sender or a broker has (`InFlightBatch.on_wire`) stays in its window until its response: the numbers
-    behind it stay valid, and an abort still waits for it.
+    nothing; and a request has its full time-out, though its batches, and those that come behind it, may have less time left.
+    The worker runs only then. A batch that a sender or a broker has (`InFlightBatch.on_wire`) stays in its window until its
+    response: the numbers behind it stay valid, and an abort still waits for it.
 
     State: `_running` changes under the producer's lock.
 
@@ -64,7 +64,7 @@ class DeliveryDeadlines:
         self.failing: deque[tuple[ProducerBatch, KafkaException | None]] = deque()
 
     def start(self) -> None:
-        """Start the worker, if it is not running; it ends when nothing is queued, and no sender works."""
+        """Start the worker, if it is not running; it ends when nothing is queued or in flight, and no sender works."""
         # without any time each batch is tried once, with all the time of its request
         if self._running or not self._core.options.delivery_timeout_ms or self._routing.ended or not self._claim():
             return
@@ -104,18 +104,20 @@ class DeliveryDeadlines:
         core, now = self._core, self._core.handler.now()
         next_at = now + min(POLL_INTERVAL_S, self._timeout_s)
         with core.lock:
-            queued = False
+            needed = False
             for queue in list(self._routing.queues.values()):
                 self.failing += self._take_late(queue, now)
+                # What comes later waits for the request before, which may outlast its own batches.
+                needed = needed or queue.window.on_wire > 0
                 left = [in_flight.batch for in_flight in queue.window.batches if not in_flight.batch.done]
                 left += list(queue.closed_batches)[:1]
                 if queue.open is not None and queue.open.count:
                     left.append(queue.open)
                 for batch in left:
-                    queued = True
+                    needed = True
                     next_at = min(next_at, batch.created + self._timeout_s)
             if self._routing.ended or (
-                not queued and not any(owned.at_work for owned in self._routing.owned_brokers.values())
+                not needed and not any(owned.at_work for owned in self._routing.owned_brokers.values())
             ):
                 self._running = False
         while self.failing:

@@ -20,6 +20,7 @@ ORDINARY = (
     Ordinary(("NoTopic",), faults=("change delete",), lasts_ms=100),
     Ordinary(("InvalidRecordState",), ("acknowledge",)),
     Ordinary(("NoLeader",), ("send",), ("leaderless {topic}",)),
+    Ordinary(("HeldUp",), ("send",), ("outdated {topic} {partition}",), 100, durable=True),
 )
 
 

@@ -17,7 +17,8 @@ from pykafka.testing.share_sessions import FINAL
 from pykafka.testing.simulate import report
 from pykafka.testing.simulation import racks, remaking
 from pykafka.testing.simulation.extras import ORDERS
-from pykafka.testing.simulation.plan import FAULTS, Injector, Leaderless, PlannedFault
+from pykafka.testing.simulation.leaderships import Leaderships
+from pykafka.testing.simulation.plan import FAULTS, Injector, PlannedFault
 from pykafka.testing.simulation.remade import Remade
 from pykafka.testing.simulation.simulation import Simulation
 from pykafka.testing.simulation.storms import forgetting, late_ends, length, lost_sessions, subscriptions
@@ -124,21 +125,71 @@ def test_an_unclean_leader_is_none_that_is_down(is_down: bool, leader: int) -> N
             assert (found.isr, found.copied_to) == ([1, 2, 3], {})
 
 
+def noted(history: History) -> list[tuple[tuple[str, ...], int | None, bool]]:
+    return [(one.action.words, one.action.number, one.action.ends) for one in history if isinstance(one.action, Fault)]
+
+
 def test_a_partition_without_a_leader_is_noted_while_it_lasts() -> None:
     """All are stopped that were in sync, though one runs: messages wait for a leader, and no single fault is the reason."""
     with FakeCluster(brokers=3) as cluster:
         cluster.create_topic("a", 2, 2)
         history = History(lambda: 0)
-        leaderless = Leaderless(World(0, ThreadingHandler(), cluster, history, None), 7)
+        leaderships = Leaderships(World(0, ThreadingHandler(), cluster, history, None), 7)
         for change, broker in ((cluster.stop, 1), (cluster.stop, 2), (cluster.start, 1), (cluster.start, 2)):
             change(broker)
-            leaderless.look()
-    assert [
-        (one.action.words, one.action.number, one.action.ends) for one in history if isinstance(one.action, Fault)
-    ] == [
-        (("leaderless", "a", "0"), 7, False),
-        ((), 7, True),
-    ]
+            leaderships.look()
+    assert noted(history) == [(("leaderless", "a", "0"), 7, False), ((), 7, True)]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "moved", "expected"),
+    [
+        (3, 2, [(("outdated", "a", "0"), 7, False), ((), 7, True)]),
+        (3, 1, []),  # others follow it as before
+        (1, 2, []),  # it waits for nobody
+    ],
+    ids=["another leads", "it leads on", "it alone was in sync"],
+)
+def test_what_a_leader_that_is_cut_off_may_hold_up_is_noted(
+    replicas: int, moved: int, expected: list[tuple[tuple[str, ...], int, bool]]
+) -> None:
+    """Only what it leads or has led: partition 1 has another leader."""
+    with FakeCluster(brokers=3) as cluster:
+        cluster.create_topic("a", 2, replicas)
+        assert [cluster.leader("a", index) for index in range(2)] == [1, 2]
+        history = History(lambda: 0)
+        leaderships = Leaderships(World(0, ThreadingHandler(), cluster, history, None), 7)
+        cluster.isolate(1)
+        leaderships.look()
+        cluster.set_leader("a", 0, moved)
+        leaderships.look()
+        cluster.rejoin(1)
+        leaderships.look()
+    assert noted(history) == expected
+
+
+def test_a_leader_that_is_cut_off_may_hold_up_what_it_has_led() -> None:
+    """Clients that do not know the leader of now send it both: its answer waits for the partition that it leads on."""
+    with FakeCluster(brokers=3) as cluster:
+        cluster.create_topic("a", 2, 3)
+        history = History(lambda: 0)
+        leaderships = Leaderships(World(0, ThreadingHandler(), cluster, history, None), 0)
+        for index, leader in ((1, 1), (1, 3)):
+            cluster.set_leader("a", index, leader)
+            leaderships.look()
+        cluster.isolate(1)
+        cluster.set_leader("a", 0, 2)
+        leaderships.look()
+    assert [words for words, _, _ in noted(history)] == [("outdated", "a", "0"), ("outdated", "a", "1")]
+
+
+def test_an_election_that_a_program_asks_for_is_noted(world: World) -> None:
+    """It is no step of the plan."""
+    Injector(world, []).run()
+    with world.cluster._locked() as state:
+        state.topics["a"].partitions[0].leader = -1
+    world.note_leaders()
+    assert noted(world.history)[-1] == (("leaderless", "a", "0"), 0, False)
 
 
 def test_coordinators_that_move_back_are_noted(world: World) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found
-from pykafka.testing.checks.disturbances import Disturbances
 from pykafka.testing.checks.facts import Facts
 from pykafka.testing.history import Call, Change, Observe, Operation
 
@@ -22,9 +21,10 @@ class Ordinary:
     :param errors: their names
     :param calls: names of actions, or of what `Call` has, or the first words of these; empty: of all
     :param faults: words of faults that explain them, with spaces between; empty: they need no fault. `{topic}` stands for the
-        topic of the call
+        topic of the call, `{partition}` for its partition, or for nothing if it names none
     :param lasts_ms: for how long after its end a fault explains them (ms)
     :param processes: names of programs; empty: of all
+    :param durable: of programs alone whose acknowledged records survive (`OpenProducer.durable`)
     """
 
     errors: tuple[str, ...]
@@ -32,6 +32,7 @@ class Ordinary:
     faults: tuple[str, ...] = ()
     lasts_ms: int = 0
     processes: tuple[str, ...] = ()
+    durable: bool = False
 
     def concerns(self, error: str, what: str, process: str) -> bool:
         """Return whether it is about this error of a call of a program.
@@ -51,14 +52,13 @@ def check_errors(facts: Facts, ordinary: Sequence[Ordinary]) -> Iterator[Anomaly
     for one in ordinary:
         for error in one.errors:
             by_error[error].append(one)
-    disturbances = facts.disturbances
     for operation in facts.operations:
         if not operation.error:
             continue
         begun, what = facts.begun[operation.call], what_of(operation)
         for error in operation.error.split(AND):
             known = by_error.get(error, ())
-            if not any(_explains(one, error, begun, operation, disturbances) for one in known):
+            if not any(_explains(one, error, begun, operation, facts) for one in known):
                 why = "at this time" if known else "at any time"
                 sentence = f"{what} of {operation.process} failed with {error}, which nothing explains {why}"
                 yield found(Kind.UNEXPLAINED_ERROR, sentence, begun, operation)
@@ -70,10 +70,13 @@ def what_of(operation: Operation) -> str:
     return action.what if isinstance(action, Call | Change | Observe) else action.name
 
 
-def _explains(one: Ordinary, error: str, begun: Operation, ended: Operation, disturbances: Disturbances) -> bool:
+def _explains(one: Ordinary, error: str, begun: Operation, ended: Operation, facts: Facts) -> bool:
     if not one.concerns(error, what_of(begun), ended.process):
+        return False
+    if one.durable and not facts.is_durable(begun):
         return False
     if not one.faults:
         return True
-    causes = [cause.format(topic=getattr(begun.action, "topic", "")) for cause in one.faults]
-    return disturbances.any_between(begun.time_ms, ended.time_ms, causes, one.lasts_ms)
+    topic, partition = getattr(begun.action, "topic", ""), getattr(begun.action, "partition", None)
+    causes = [cause.format(topic=topic, partition="" if partition is None else partition) for cause in one.faults]
+    return facts.disturbances.any_between(begun.time_ms, ended.time_ms, causes, one.lasts_ms)

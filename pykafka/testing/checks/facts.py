@@ -208,6 +208,13 @@ class Facts:
             sent = self._by_call[operation.call]
             sent.ended, sent.action = operation, action
 
+    def is_durable(self, send: Operation) -> bool:
+        """Return whether a send is of a producer whose acknowledged records survive.
+
+        :param send: its begin
+        """
+        return send.number in self._by_call and self._by_call[send.number].producer.durable
+
     def reads_committed(self, poll: Operation) -> bool:
         """Return whether the consumer of a poll reads committed records alone."""
         return self._readers[poll.number].committed

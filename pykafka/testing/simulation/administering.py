@@ -393,6 +393,8 @@ class Administering:
         }
         what = self.random.choice(sorted(calls))
         self.world.call(self.name, what, calls[what], CHANGE_MS)
+        if what == "elect leaders":
+            self.world.note_leaders()
 
 
 def topic_state(topic: str, partitions: int) -> State:

@@ -144,8 +144,14 @@ ORDINARY: tuple[Ordinary, ...] = (
         faults=(*UNREACHABLE, *REFUSED, "hold_markers"),
         lasts_ms=LASTS_MS + GIVEN_UP_MS,
     ),
-    # A leader that is cut off holds a record of acks=all until the request is too old.
-    Ordinary(("ResponseTimeoutError", "RequestTimedOut"), ("send",), ("isolate",), LASTS_MS),
+    # A leader that is cut off, and replaced, holds records of acks=all until the request is too old.
+    Ordinary(
+        ("ResponseTimeoutError", "RequestTimedOut"),
+        ("send",),
+        ("outdated {topic} {partition}",),
+        LASTS_MS,
+        durable=True,
+    ),
     # Partitions are added to a transaction once the markers of the one before are written, and its messages wait for that.
     Ordinary(("ResponseTimeoutError",), ("send",), ("hold_markers",), LASTS_MS, processes=IN_TRANSACTIONS),
     # A partition has no leader, or memory is full of messages for one that cannot be reached.

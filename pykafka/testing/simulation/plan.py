@@ -9,8 +9,8 @@ from typing import Any
 
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Fault, Seen
-from pykafka.testing.replicas import NO_LEADER
 from pykafka.testing.simulation import share_faults
+from pykafka.testing.simulation.leaderships import Leaderships
 from pykafka.testing.simulation.storms import early_batches, forget, forget_often, late, length, move_leader, storm
 from pykafka.testing.simulation.world import World
 from pykafka.testing.virtual import NetworkFaults
@@ -338,35 +338,6 @@ def _network_faults(chance: Random) -> NetworkFaults:
     return NetworkFaults(jitter_ms=jitter_ms, split=split, cut=cut, half_open=half_open, hang=hang, within_ms=3_000)
 
 
-class Leaderless:
-    """Notes the partitions that have no leader, from which moment on, and until when.
-
-    It takes several faults: a partition has none while all are stopped that were in sync at the last of those stops.
-
-    :param first: the number of the first note: behind those of the plan
-    """
-
-    def __init__(self, world: World, first: int) -> None:
-        self._world = world
-        self._next = first
-        self._noted: dict[tuple[str, int], int] = {}
-
-    def look(self) -> None:
-        """Note what has changed."""
-        with self._world.cluster._locked() as state:
-            partitions = [one for topic in state.topics.values() for one in topic.partitions]
-            present = {(one.topic, one.index): one.leader == NO_LEADER for one in partitions}
-        for (topic, index), is_away in present.items():
-            if is_away and (topic, index) not in self._noted:
-                self._noted[topic, index] = self._next
-                words = ("leaderless", topic, str(index))
-                self._world.history.note("faults", Fault(f"no leader of {topic}-{index}", words, self._next))
-                self._next += 1
-        for topic, index in [key for key in self._noted if not present.get(key)]:
-            number = self._noted.pop((topic, index))
-            self._world.history.note("faults", Fault(f"{topic}-{index} has a leader, or is gone", (), number, True))
-
-
 class Injector:
     """Applies a plan to a cluster, and puts it right.
 
@@ -382,11 +353,13 @@ class Injector:
         self._steps.sort(key=lambda step: step[:2])
         self._undo: dict[int, Undo] = {}
         cluster: object = world.cluster  # or real brokers, which do not show it
-        self._leaderless = Leaderless(world, len(plan)) if isinstance(cluster, FakeCluster) else None
+        self._leaderships = Leaderships(world, len(plan)) if isinstance(cluster, FakeCluster) else None
 
     def run(self) -> None:
         """Apply the plan, until it is over or stopped; then put all right."""
         begun_s = self._world.handler.now()
+        if self._leaderships is not None:
+            self._world.note_leaders = self._leaderships.look
         for at_ms, number, fault, begins in self._steps:
             wait_s = begun_s + at_ms / 1000 - self._world.handler.now()
             if self._stopped.wait(max(wait_s, 0)):
@@ -401,8 +374,8 @@ class Injector:
             elif number in self._undo:
                 self._undo.pop(number)()
                 self._world.history.note("faults", Fault(f"end of {fault.name}{fault.arguments!r}", (), number, True))
-            if self._leaderless is not None:
-                self._leaderless.look()
+            if self._leaderships is not None:
+                self._leaderships.look()
         for undo in self._undo.values():
             undo()
         self._heal()
@@ -423,7 +396,7 @@ class Injector:
 
     def _note_moves(self) -> None:
         """Note the coordinators that move back as all is put right: answers that were held name the former ones."""
-        if self._leaderless is None:  # real brokers, whose coordinators stay
+        if self._leaderships is None:  # real brokers, whose coordinators stay
             return
         with self._world.cluster._locked() as state:
             moved = list(state.coordinators)

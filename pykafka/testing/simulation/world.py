@@ -81,6 +81,8 @@ class World:
         self.is_live = False
         #: Returns the rack of a process, in a seed that has racks.
         self.rack_of: Callable[[str], str | None] = lambda process: None
+        #: Notes what an election has done, which is no step of the plan of faults.
+        self.note_leaders: Callable[[], object] = int
         #: Names and errors of programs that have failed.
         self.errors: list[tuple[str, BaseException]] = []
         #: The acknowledged values of each topic, and those that each reader (a group, or a process without one) has seen.

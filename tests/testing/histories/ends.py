@@ -37,6 +37,24 @@ def no_leader_of_another_topic(story: Story) -> None:
     story.unknown(story.invoke("p", Send(TOPIC, 1, 0)), "NoLeader")
 
 
+def held_up_in_another_partition(story: Story) -> None:
+    story.fault("outdated", TOPIC, "1", number=1)
+    story.unknown(story.invoke("p", Send(TOPIC, 1, 0)), "HeldUp")
+
+
+def held_up_without_need(story: Story) -> None:
+    """Its producer does not wait for followers."""
+    story.producer(idempotent=False, durable=False)
+    story.fault("outdated", TOPIC, "0", number=1)
+    story.unknown(story.invoke("p", Send(TOPIC, 1, 0)), "HeldUp")
+
+
+def held_up_long_ago(story: Story) -> None:
+    story.fault("outdated", TOPIC, "0", number=1, lasts_ms=10)
+    story.clock_ms += 101
+    story.unknown(story.invoke("p", Send(TOPIC, 1, 0)), "HeldUp")
+
+
 def time_out_of_another_call(story: Story) -> None:
     story.fault("pause", "1", number=1)
     story.unknown(story.invoke("c", Call("flush")), "TimeOut")
@@ -130,6 +148,18 @@ def no_leader(story: Story) -> None:
     story.unknown(story.invoke("p", Send(TOPIC, 1, 0)), "NoLeader")
 
 
+def held_up_by_its_leader(story: Story) -> None:
+    story.producer()
+    story.fault("outdated", TOPIC, "1", number=1)
+    story.unknown(story.invoke("p", Send(TOPIC, 1, 1)), "HeldUp")
+
+
+def held_up_in_any_partition(story: Story) -> None:
+    """Nobody has chosen its partition."""
+    story.fault("outdated", TOPIC, "1", number=1)
+    story.unknown(story.invoke("p", Send(TOPIC, 1)), "HeldUp")
+
+
 def in_time(story: Story) -> None:
     story.call("close", timeout_ms=10, lasts_ms=10)
     story.invoke("d", Poll(), 5)
@@ -146,6 +176,9 @@ PLANTED: list[tuple[str, Write]] = [
     ("unexplained-error", time_out_of_another_fault),
     ("unexplained-error", time_out_of_another_call),
     ("unexplained-error", no_leader_of_another_topic),
+    ("unexplained-error", held_up_in_another_partition),
+    ("unexplained-error", held_up_without_need),
+    ("unexplained-error", held_up_long_ago),
     ("unexplained-error", no_topic_without_its_deletion),
     ("late-end", late_end),
     ("no-end", no_end),
@@ -156,6 +189,8 @@ LEGAL: list[tuple[str, Write]] = [
     ("", dead_letters),
     ("", explained_errors),
     ("", no_leader),
+    ("", held_up_by_its_leader),
+    ("", held_up_in_any_partition),
     ("", deleted_on_purpose),
     ("", given_up_by_two_owners),
     ("dead-letter-twice", dead_letter_sent_again),

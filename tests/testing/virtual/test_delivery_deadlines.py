@@ -112,6 +112,28 @@ def test_a_message_behind_a_reported_one_is_reported_in_time(
     assert all(TIMEOUT_S <= seconds < TIMEOUT_S + QUICK_S for seconds in took), took
 
 
+@pytest.mark.parametrize("options", [{}, {"acks": 1}], ids=["five requests at a time", "one at a time"])
+def test_a_message_behind_an_unanswered_request_is_reported_in_time(
+    scheduler: Scheduler, network: Network, virtual: VirtualHandler, options: dict[str, Any]
+) -> None:
+    """The worker ended when nothing was queued; what came later waited for the request before: seed 1000107302."""
+
+    def program() -> list[float]:
+        with _cluster(virtual, network) as (cluster, client, _silence):
+            producer = _producer(client, **options)
+            virtual.sleep(1)
+            for broker in cluster.broker_ids:
+                cluster.pause(broker)
+            took: list[float] = []
+            for _ in range(7):
+                took.append(_time_of_report(producer, virtual))
+                virtual.sleep(0.05)
+            return took
+
+    took = scheduler.run(program)
+    assert all(TIMEOUT_S <= seconds < TIMEOUT_S + QUICK_S for seconds in took), took
+
+
 @pytest.mark.parametrize("count", [1, 4])
 def test_a_flush_reports_what_is_being_failed(
     scheduler: Scheduler, network: Network, virtual: VirtualHandler, count: int
