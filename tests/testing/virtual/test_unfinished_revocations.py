@@ -263,3 +263,80 @@ def test_the_error_of_the_listener_comes_at_the_end(run: Run, virtual: VirtualHa
             first.consumer.close()
 
     run(program)
+
+
+@EACH
+def test_the_time_of_the_listener_is_no_time_of_commits(run: Run, virtual: VirtualHandler, protocol: str) -> None:
+    """What a slow listener commits by `commit_async()` was not waited for: its records came twice."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol, auto_commit=False) as first:
+            plain = first.on_revoked
+            slow_s = client.cluster.socket_timeout_ms / 1000 + 5.0
+
+            def finish(partitions: list[TopicPartition]) -> None:
+                plain(partitions)
+                virtual.sleep(slow_s)
+                first.consumer.commit_async()
+
+            first.consumer._follower._listener.on_revoked = finish
+            hold = cluster.hold("OffsetCommit")
+            first.consumer.subscribe("other")
+            first.poll_until(first.is_revoked)
+            first.poll_for(1.0)
+            assert first.heard == [("revoked", PARTITIONS)]
+            assert len(first.consumer._engine.partitions) == PARTITIONS
+            hold.release()
+            first.poll_until(lambda: first.heard[-1] == ("assigned", 1))
+            first.consumer.close()
+
+    run(program)
+
+
+@EACH
+def test_a_commit_that_the_member_leaves_behind_is_not_tried_again(
+    run: Run, virtual: VirtualHandler, protocol: str
+) -> None:
+    """It could come after commits of the partitions' next owner, if nothing fences it as in ZooKeeper."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol) as first, another(virtual, client, protocol):
+            cluster.fail("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", times=10**6)
+            first.poll_until(first.is_revoked)
+            with pytest.raises(OffsetsNotCommitted):
+                first.consumer.close(timeout=0.5)
+            cluster.clear_faults()
+            virtual.sleep(client.cluster.socket_timeout_ms / 1000)
+            assert {one.offset for one in client.admin.list_group_offsets(GROUP)[GROUP].values()} <= {-1}
+
+    run(program)
+
+
+@EACH
+def test_an_error_of_the_worker_ends_the_revocation(
+    run: Run, virtual: VirtualHandler, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next calls raised it again, and yielded no records."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError("of the worker")
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol) as first:
+            commits = first.consumer._engine.commits
+            assert commits is not None
+            with monkeypatch.context() as patch:
+                patch.setattr(commits, "_note", fail)
+                with cluster.hold("OffsetCommit"):
+                    first.consumer.subscribe("other")
+                    first.poll_until(first.is_revoked)
+                with pytest.raises(MemoryError, match="of the worker"):
+                    first.poll_for(5.0)
+            first.poll_until(lambda: ("assigned", 1) in first.heard)
+            with client.producer() as producer:
+                producer.produce("other", b"last").get()
+            first.poll_until(lambda: first.values[-1] == b"last")
+            assert {key.topic for key in first.consumer._engine.partitions} == {"other"}
+            first.consumer.close()
+
+    run(program)
