@@ -251,6 +251,7 @@ class AssignmentFollower:
 
     def on_added(self, added: Collection[TopicPartition]) -> None:
         """Read partitions besides the present assignment, and call the listener."""
+        self._end_revocation(self._revocation)  # an interrupt may have left it
         self._assigned |= frozenset(added)
         self._unassigned = self._assigned
         self._assign_known(self._deadline)
@@ -258,6 +259,7 @@ class AssignmentFollower:
 
     def on_assigned(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> None:
         """Read a new assignment, in which `kept` keeps its positions, and call the listener."""
+        self._end_revocation(self._revocation)  # an interrupt may have left it
         self._engine.resume_assignment(kept)
         self._assigned = self._unassigned = frozenset(keys)
         self._assign_known(self._deadline)
@@ -265,6 +267,7 @@ class AssignmentFollower:
 
     def on_lost(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading partitions that others may have by now, and call the listener."""
+        self._end_revocation(self._revocation)  # an interrupt may have left it
         if self.run is not None:
             self.run.lose(keys)
         self._remove(keys)

@@ -10,7 +10,7 @@
   `max_poll_interval_ms`, when the coordinator expects the member no longer. After that the partitions are given up.
 - A member that is out of the group, or whose coordinator has moved, finds out by its commit: the coordinator refuses it, which
   ends the revocation, or it is sent again to the other one. Then `poll` takes the reports of the heartbeats.
-- `close()` and `unsubscribe()` wait for the running commit within their own time, and repeat it if it has failed. After that it is
+- `close()` and `unsubscribe()` wait for the running commit within their own time, and repeat it if it has failed. Then it is
   not tried again, as the partitions' next owner may have committed by then. After a fork the commit is the parent's.
 """
 
