@@ -248,10 +248,13 @@ class Commits:
         self._committed_at.update(dict.fromkeys(committed, self.last_at))
         self._consumer.note_committed(committed)
 
-    def commit_at_stop(self, offsets: Offsets, limit: float = math.inf) -> None:
+    def commit_at_stop(
+        self, offsets: Offsets, limit: float = math.inf, go_on: Callable[[], bool] = lambda: True
+    ) -> None:
         """Commit the offsets that are not committed yet, unless other members may own the partitions by now.
 
         :param limit: of all attempts, of the handler's clock (s)
+        :param go_on: returns whether to make another attempt
         :raises OffsetsNotCommitted: it failed until `until`; without that, for the time of a socket timeout
         """
         deadline = self.until
@@ -259,7 +262,7 @@ class Commits:
             deadline = min(self._handler.now() + self._cluster.socket_timeout_ms / 1000, limit)
         if (left := self.uncommitted(offsets)) and self.owns():
             try:
-                self.commit(left, self.owns, deadline)
+                self.commit(left, lambda: go_on() and self.owns(), deadline)
             except OffsetsNotCommitted as error:
                 if not self._meaningless(error):
                     raise

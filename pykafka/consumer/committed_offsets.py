@@ -412,12 +412,8 @@ class GroupOffsets:
                     self.forget_coordinator(error)  # also for the client's other workers, who would name it again
                 if is_unavailable(error):
                     self._cluster.internal_topics.waits(OFFSETS, f"group {self._group}")
-                if (
-                    not self._cluster.may_pass(error)
-                    or tries > self._max_retries
-                    or now() >= deadline
-                    or (go_on is not None and not go_on())
-                ):
+                is_over = tries > self._max_retries or now() >= deadline or (go_on is not None and not go_on())
+                if is_over or not self._cluster.may_pass(error):
                     raise
                 # looking for a coordinator retries by itself, and all retries together would multiply that
                 if error.api == FIND_COORDINATOR and now() >= waited_enough:
@@ -428,7 +424,9 @@ class GroupOffsets:
                 refused = isinstance(error, NotCoordinatorForGroup) and not moved
                 if refused and (moved := self._has_moved(refused_by, deadline)):  # the new one need not be spared
                     continue
-            self._cluster.handler.sleep(max(0.0, min(self._pauses.seconds(tries), deadline - now())))
+                self._cluster.handler.sleep(max(0.0, min(self._pauses.seconds(tries), deadline - now())))
+                if go_on is not None and not go_on():  # any more
+                    raise
         raise AssertionError("unreachable")
 
     def _has_moved(self, former: Node | None, deadline: float) -> bool:

@@ -63,8 +63,9 @@ class AssignmentChange(ABC):
         self.errors: deque[Exception] = deque()
         #: Whether the member has left the group.
         self.ended = False
-        #: Finishes the revocation whose commit was not made when its call had to end; None: there is none.
-        self._unfinished: Callable[[], None] | None = None
+        # Finishes the revocation whose commit was not made when its call had to end, or that an interrupt has ended behind
+        # the hook; None: there is none. It may be called again.
+        self._unfinished: Callable[[], object] | None = None
 
     @property
     def is_lost(self) -> bool:
@@ -86,12 +87,20 @@ class AssignmentChange(ABC):
     def revoke_all(self) -> None:
         """Revoke the whole assignment, or report it lost if it may be another member's by now."""
 
-    def resume(self) -> bool:
-        """Finish the revocation that another call has begun; return whether there was one. Nothing else may change before."""
-        if self._unfinished is None:
-            return False
-        self._unfinished()
-        return True
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether another call has begun a revocation, so that `resume` has to come before any other change."""
+        return self._unfinished is not None
+
+    def resume(self, then: Callable[[], object] = lambda: None) -> None:
+        """Finish the revocation that another call has begun, if there is one.
+
+        :param then: called at its end; after an interrupt, `resume` calls it again
+        """
+        if self._unfinished is not None:
+            self._unfinished()
+            then()
+            self._unfinished = None
 
     def after_fork(self) -> None:
         """Forget what belongs to the parent process."""
@@ -122,12 +131,21 @@ class AssignmentChange(ABC):
         done: Callable[[], object],
     ) -> None:
         """Call a hook that revokes partitions, and then `done`; if the call has to end before, `resume` does so."""
+        self._try_to_revoke(hook, keys, done)
+        self._unfinished = None
+
+    def _try_to_revoke(
+        self,
+        hook: Callable[[Collection[TopicPartition]], object],
+        keys: Collection[TopicPartition],
+        done: Callable[[], object],
+    ) -> None:
         try:
             self._call(hook, sorted(keys))
         except RevocationUnfinished:
-            self._unfinished = partial(self._revoke, hook, keys, done)
+            self._unfinished = partial(self._try_to_revoke, hook, keys, done)
             raise
-        self._unfinished = None
+        self._unfinished = done  # not the hook again, if an interrupt comes now
         done()
 
     def _call(self, hook: Callable[..., object], *keys: Collection[TopicPartition]) -> None:

@@ -209,7 +209,7 @@ class AssignmentFollower:
             raise
         finally:
             self._assigned = self._unassigned = frozenset()
-            self._revocation = None
+            self._end_revocation(self._revocation)
             self._engine.resume_assignment(keeping)
             self._engine.buffers.held = False
 
@@ -251,6 +251,7 @@ class AssignmentFollower:
 
     def on_added(self, added: Collection[TopicPartition]) -> None:
         """Read partitions besides the present assignment, and call the listener."""
+        self._end_revocation(self._revocation)  # an interrupt may have left it
         self._assigned |= frozenset(added)
         self._unassigned = self._assigned
         self._assign_known(self._deadline)
@@ -258,6 +259,7 @@ class AssignmentFollower:
 
     def on_assigned(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> None:
         """Read a new assignment, in which `kept` keeps its positions, and call the listener."""
+        self._end_revocation(self._revocation)  # an interrupt may have left it
         self._engine.resume_assignment(kept)
         self._assigned = self._unassigned = frozenset(keys)
         self._assign_known(self._deadline)
@@ -265,6 +267,7 @@ class AssignmentFollower:
 
     def on_lost(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading partitions that others may have by now, and call the listener."""
+        self._end_revocation(self._revocation)  # an interrupt may have left it
         if self.run is not None:
             self.run.lose(keys)
         self._remove(keys)
@@ -299,19 +302,20 @@ class AssignmentFollower:
         revocation = self._revocation
         if revocation is None or revocation.keys != frozenset(keys):
             before = self.membership
-            revocation = self._revocation_of(keys)
+            listener_error = None
             self._remove(keys)
             try:
                 if self.run is not None:
                     self.run.revoke(keys)
                 self._call(REVOKED, self._listener.on_revoked, keys)
             except Exception as error:  # noqa: BLE001 - the application's; raised when the partitions are given up
-                revocation.listener_error = error
+                listener_error = error
             if self.membership is not before:  # the listener has left the group, and may read partitions by `assign()`
-                if revocation.listener_error is not None:
-                    raise revocation.listener_error
+                if listener_error is not None:
+                    raise listener_error
                 return
-            self._revocation = revocation
+            self._revocation = revocation = self._revocation_of(keys)  # not before: the listener may take long
+            revocation.listener_error = listener_error
         self._finish(revocation, stop, None if self.membership is None else self._deadline)
 
     def _revocation_of(self, keys: Collection[TopicPartition]) -> Revocation:
@@ -326,20 +330,26 @@ class AssignmentFollower:
             # the hook's time is the application's, but not that of commits
             with nullcontext() if membership is None else membership.awaiting():
                 revocation.commit(deadline, self._midway, self.membership is None)
-        except KafkaException as error:
-            self._revocation = None
+        except Exception as error:
+            self._end_revocation(revocation)
             stop(revocation.keys)
             if revocation.listener_error is not None:
                 error.add_note(f"besides: {revocation.listener_error!r}")
             raise
         except BaseException:
             if not revocation.is_unfinished:  # a timeout or Ctrl-C: the whole hook runs again
-                self._revocation = None
+                self._end_revocation(revocation)
             raise
-        self._revocation = None
+        self._end_revocation(revocation)
         stop(revocation.keys)
         if revocation.listener_error is not None:
             raise revocation.listener_error
+
+    def _end_revocation(self, revocation: Revocation | None) -> None:
+        """Forget a revocation; its worker, if it still runs, commits no more."""
+        self._revocation = None
+        if revocation is not None:
+            revocation.is_over = True
 
     def await_revocation(self) -> None:
         """Make the hook that has raised `RevocationUnfinished` wait for its commit, whatever the deadline of `poll`."""

@@ -213,8 +213,7 @@ class PolledMembership(ABC):
     def _resume(self, deadline: float | None) -> None:
         """Finish the revocation that the last call has begun, then take part in the group."""
         with suppress(RevocationUnfinished):  # the next call finishes it
-            if self._change.resume():
-                self._resumed()
+            self._change.resume(self._resumed)
             self._poll(deadline)
 
     def _revoke_all(self) -> None:

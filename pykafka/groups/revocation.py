@@ -10,8 +10,8 @@
   `max_poll_interval_ms`, when the coordinator expects the member no longer. After that the partitions are given up.
 - A member that is out of the group, or whose coordinator has moved, finds out by its commit: the coordinator refuses it, which
   ends the revocation, or it is sent again to the other one. Then `poll` takes the reports of the heartbeats.
-- `close()` and `unsubscribe()` wait for the running commit within their own time, and repeat it if it has failed; after a fork
-  the commit is the parent's.
+- `close()` and `unsubscribe()` wait for the running commit within their own time, and repeat it if it has failed. Then it is
+  not tried again, as the partitions' next owner may have committed by then. After a fork the commit is the parent's.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ class Revocation:
         self.is_unfinished = False
         #: Whether the next call is to wait whatever its deadline, as the member leaves.
         self.is_unlimited = False
+        #: Whether the partitions are given up, or the hook runs again: a commit that still runs is not tried again.
+        self.is_over = False
         #: What the listener has raised, which the hook raises at its end.
         self.listener_error: Exception | None = None
         self._engine = engine
@@ -150,7 +152,7 @@ class Revocation:
         if not offsets or engine.commits is None:
             return
         try:
-            engine.commits.commit_at_stop(offsets, self._limit)
+            engine.commits.commit_at_stop(offsets, self._limit, lambda: not self.is_over)
         except OffsetsNotCommitted as error:
             passes = isinstance(error, ShareLostError) or may_commit_later(engine.cluster, error)
             if is_last or not passes:  # `close()` raises it, as no commit follows

@@ -143,6 +143,7 @@ class ConsumerGroupMembership(PolledMembership):
         #: Why this member does not join again.
         self._ended_by: KafkaException | None = None
         self._find_at = 0.0
+        self._owes_owned = False  # whether the heartbeats do not know yet which partitions are left
         self._topic_watch.forget()
 
     def _new_heartbeats(self) -> ConsumerGroupHeartbeats:
@@ -209,6 +210,8 @@ class ConsumerGroupMembership(PolledMembership):
             or self._seen is None
             or bool(heartbeats.reports)
             or self._change.pending is not None
+            or self._change.is_unfinished
+            or self._owes_owned
             or bool(self._change.errors)
             or self._topic_watch.is_due()
         )
@@ -393,17 +396,18 @@ class ConsumerGroupMembership(PolledMembership):
             self._change.errors += self._topic_watch.refused(subscription)
         names = subscription.topics - self._topic_watch.refused_names
         present = HeartbeatSubscription(tuple(sorted(names)), subscription.broker_pattern)
-        if present == self.heartbeats.subscription:
+        if present == self.heartbeats.subscription and not self._owes_owned:
             return
+        self._owes_owned = True  # also for the next call, if an interrupt ends this one
         self.heartbeats.set_subscription(present)
         if self._generation.generation_id >= 0:
             # before the coordinator knows it; the coordinator assigns again what a new pattern of its matches
             self._change.prepare(names)
             self.heartbeats.set_owned(self._ids.assignment(self.assignment))
+        self._owes_owned = False
 
     def _resumed(self) -> None:
-        self.heartbeats.set_owned(self._ids.assignment(self.assignment))
-        self._ids.unknown = True  # `_reconcile` takes the present answer again: the subscription may have come back
+        self._owes_owned = self._ids.unknown = True  # `_reconcile` looks again: the subscription may have come back
 
     def _reconcile(self, deadline: float | None) -> None:
         """Revoke what the coordinator has taken away, add what it has assigned, and send it the result."""

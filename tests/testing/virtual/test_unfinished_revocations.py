@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 from pykafka.testing.virtual.zookeeper import ZooKeeper
+from tests.support.interrupts import Interrupted, interrupting
 
 GROUP, TOPIC, PARTITIONS, RECORDS = "readers", "orders", 2, 3
 CLASSIC: dict[str, Any] = {"protocol": "classic", "heartbeat_interval_ms": 200, "session_timeout_ms": 60_000}
@@ -261,5 +262,137 @@ def test_the_error_of_the_listener_comes_at_the_end(run: Run, virtual: VirtualHa
             first.consumer._follower._listener.on_revoked = plain
             assert [name for name, _ in first.heard].count("revoked") == 1
             first.consumer.close()
+
+    run(program)
+
+
+@EACH
+def test_the_time_of_the_listener_is_no_time_of_commits(run: Run, virtual: VirtualHandler, protocol: str) -> None:
+    """What a slow listener commits by `commit_async()` was not waited for: its records came twice."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol, auto_commit=False) as first:
+            plain = first.on_revoked
+            slow_s = client.cluster.socket_timeout_ms / 1000 + 5.0
+
+            def finish(partitions: list[TopicPartition]) -> None:
+                plain(partitions)
+                virtual.sleep(slow_s)
+                first.consumer.commit_async()
+
+            first.consumer._follower._listener.on_revoked = finish
+            hold = cluster.hold("OffsetCommit")
+            first.consumer.subscribe("other")
+            first.poll_until(first.is_revoked)
+            first.poll_for(1.0)
+            assert first.heard == [("revoked", PARTITIONS)]
+            assert len(first.consumer._engine.partitions) == PARTITIONS
+            hold.release()
+            first.poll_until(lambda: first.heard[-1] == ("assigned", 1))
+            first.consumer.close()
+
+    run(program)
+
+
+@EACH
+def test_a_commit_that_the_member_leaves_behind_is_not_tried_again(
+    run: Run, virtual: VirtualHandler, protocol: str
+) -> None:
+    """It could come after commits of the partitions' next owner, if nothing fences it as in ZooKeeper."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol) as first, another(virtual, client, protocol):
+            cluster.fail("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", times=10**6)
+            first.poll_until(first.is_revoked)
+            with pytest.raises(OffsetsNotCommitted):
+                first.consumer.close(timeout=0.5)
+            cluster.clear_faults()
+            virtual.sleep(client.cluster.socket_timeout_ms / 1000)
+            assert {one.offset for one in client.admin.list_group_offsets(GROUP)[GROUP].values()} <= {-1}
+
+    run(program)
+
+
+@EACH
+def test_an_error_of_the_worker_ends_the_revocation(
+    run: Run, virtual: VirtualHandler, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next calls raised it again, and yielded no records."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError("of the worker")
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol) as first:
+            commits = first.consumer._engine.commits
+            assert commits is not None
+            with monkeypatch.context() as patch:
+                patch.setattr(commits, "_note", fail)
+                with cluster.hold("OffsetCommit"):
+                    first.consumer.subscribe("other")
+                    first.poll_until(first.is_revoked)
+                with pytest.raises(MemoryError, match="of the worker"):
+                    first.poll_for(5.0)
+            first.poll_until(lambda: ("assigned", 1) in first.heard)
+            with client.producer() as producer:
+                producer.produce("other", b"last").get()
+            first.poll_until(lambda: first.values[-1] == b"last")
+            assert {key.topic for key in first.consumer._engine.partitions} == {"other"}
+            first.consumer.close()
+
+    run(program)
+
+
+@EACH
+@pytest.mark.parametrize("is_held", [False, True])
+def test_an_interrupt_costs_no_revocation(run: Run, virtual: VirtualHandler, protocol: str, is_held: bool) -> None:
+    """The listener was called twice, or the coordinator waited for a member that had given its partitions up."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol) as first, client.producer() as producer:
+            for call in interrupting("groups/assignment_change.py", "groups/polled_membership.py"):
+                producer.produce(TOPIC, b"again", partition=0).get()
+                first.values.clear()
+                first.poll_until(lambda: first.values)
+                first.heard.clear()
+                hold = cluster.hold("OffsetCommit")
+                first.consumer.subscribe("other")
+                if is_held:
+                    first.poll_until(first.is_revoked)
+                hold.release()
+                with suppress(Interrupted):
+                    call(first.poll)
+                first.poll_until(lambda: "other" in {key.topic for key in first.consumer.assignment()})
+                calls = [name for name, _ in first.heard].count("revoked")
+                assert calls == 1 or (calls == 2 and not is_held)  # twice if its first hook was interrupted
+                first.consumer.subscribe(TOPIC)
+                first.poll_until(lambda: len(first.consumer.assignment()) == PARTITIONS)
+            first.consumer.close()
+
+    run(program)
+
+
+@pytest.mark.parametrize("protocol", ["eager", "cooperative", "consumer"])
+def test_a_member_that_is_put_out_meanwhile_reads_again(run: Run, virtual: VirtualHandler, protocol: str) -> None:
+    """Also if an interrupt has come between the two notes of the revocation."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        for is_interrupted in (False, True):
+            with reading(client, protocol) as first:
+                heartbeat = "ConsumerGroupHeartbeat" if protocol == "consumer" else "Heartbeat"
+                with cluster.hold("OffsetCommit"):
+                    first.consumer.subscribe("other")
+                    first.poll_until(first.is_revoked)
+                    if is_interrupted:
+                        first.consumer._follower.membership._change._unfinished = None  # type: ignore[union-attr]
+                    cluster.fail(heartbeat, "UNKNOWN_MEMBER_ID")
+                    virtual.sleep(4.0)
+                first.poll_until(lambda: ("assigned", 1) in first.heard, 90.0)  # the session of the former member
+                with client.producer() as producer:
+                    producer.produce("other", b"last").get()
+                first.poll_until(lambda: first.values[-1] == b"last")
+                first.consumer.close()
+            cluster.clear_faults()
+            client.admin.delete_groups([GROUP])
 
     run(program)

@@ -21,7 +21,7 @@ class Polled(PolledMembership):
         self._handler = handler
         self.activity = Activity()
         nothing: Any = None
-        self._change: Any = type("Change", (), {"errors": nothing, "resume": lambda self: None})()
+        self._change: Any = type("Change", (), {"errors": nothing, "resume": lambda *_: None})()
         self.polls: list[float | None] = []
         self.then: Callable[[float | None], object] = self.polls.count
         self._set_up_polling()
