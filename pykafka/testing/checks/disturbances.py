@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from pykafka.testing.history import Change, Fault, Operation, Outcome
 
-#: A call that has ended before has made one request (ms).
+#: A call that has ended before has made one request (ms), unless its connection broke: by one of these, or a cut of its API.
 _GIVEN_UP_MS = 500
+_BREAKS = ("cut_all", "network", "hang_up", "stop")
 #: How long after the end of a "hold" brokers read what came behind the held requests (ms).
 _READ_MS = 100
 
@@ -90,7 +91,8 @@ def late_ms(
     :param disturbances: in them
     :param api: of the request
     """
-    if ended.time_ms - begun.time_ms < _GIVEN_UP_MS:
+    span = begun.time_ms, ended.time_ms
+    if span[1] - span[0] < _GIVEN_UP_MS and not disturbances.any_between(*span, (*_BREAKS, f"cut {api}")):
         return 0
     faults = [one.action for one in operations[: ended.number] if isinstance(one.action, Fault)]
     late = max((int(fault.words[2]) for fault in faults if fault.words[:2] == ("late", api)), default=0)

@@ -146,18 +146,6 @@ def test_a_late_request_does_not_count_for_the_next_transaction(
     assert committed(client) == [b"first", b"second"]
 
 
-@pytest.mark.parametrize("call", ["begin_transaction", "init_transactions"])
-@pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "CONCURRENT_TRANSACTIONS"])
-def test_a_begin_that_is_not_complete_in_time_says_what_to_do(
-    cluster: FakeCluster, producer: KafkaProducer[Any, Any], call: str, error: str
-) -> None:
-    failure = cluster.fail("InitProducerId", error, 1000)
-    with pytest.raises(TransactionUnfinishedError, match=rf"call {call}\(\) again. The last error was.*{error}"):
-        getattr(producer, call)(timeout=0.3)
-    failure.end()
-    getattr(producer, call)()
-
-
 def test_a_coordinator_that_is_not_found_at_once_is_looked_for_again(
     cluster: FakeCluster, client: KafkaClient, producer: KafkaProducer[Any, Any]
 ) -> None:

@@ -99,16 +99,19 @@ def lost_commit_after_a_part(story: Story) -> None:
     committed(story, 1)
 
 
-def committed_late(story: Story, lasts_ms: int, after_ms: int) -> None:
+def committed_late(story: Story, lasts_ms: int, after_ms: int, cut: str = "") -> None:
     """The first request of a commit is late by 2.5 s; the call ends by another one, and a later commit is made.
 
     :param lasts_ms: how long the call takes (ms)
     :param after_ms: how long after it the later commit begins (ms)
+    :param cut: the API whose connections are cut meanwhile, if any are
     """
     story.sends(1, 2)
     story.fault("late", "OffsetCommit", "2500", "1", number=0)
     story.poll((0, 1))
     begun = story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 1),)))
+    if cut:
+        story.fault("cut", cut, "after", "1")
     story.clock_ms += lasts_ms
     story.ok(begun)
     story.poll((1, 2))
@@ -121,6 +124,10 @@ def commit_has_made_one_request(story: Story) -> None:
     committed_late(story, 10, 300)
 
 
+def commit_has_made_one_request_while_others_were_cut(story: Story) -> None:
+    committed_late(story, 70, 300, cut="Produce")
+
+
 def commit_comes_later_than_it_can(story: Story) -> None:
     committed_late(story, 1_100, 3_000)
 
@@ -130,6 +137,10 @@ def commit_comes_later_than_it_can(story: Story) -> None:
 
 def request_of_a_commit_comes_again(story: Story) -> None:
     committed_late(story, 1_100, 300)
+
+
+def request_of_a_commit_comes_again_behind_a_cut(story: Story) -> None:
+    committed_late(story, 70, 300, cut="OffsetCommit")
 
 
 def refused_commits(story: Story) -> None:
@@ -263,6 +274,7 @@ PLANTED: list[tuple[str, Write]] = [
     ("lost-commit", forgotten_commit),
     ("lost-commit", lost_commit_after_a_part),
     ("lost-commit", commit_has_made_one_request),
+    ("lost-commit", commit_has_made_one_request_while_others_were_cut),
     ("lost-commit", commit_comes_later_than_it_can),
 ]
 LEGAL: list[tuple[str, Write]] = [
@@ -276,5 +288,6 @@ LEGAL: list[tuple[str, Write]] = [
     ("", committed_behind_a_marker),
     ("", committed_while_it_sought),
     ("", request_of_a_commit_comes_again),
+    ("", request_of_a_commit_comes_again_behind_a_cut),
     ("", committed_where_it_goes_on),
 ]

@@ -11,7 +11,13 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.admin import ConfigResource
-from pykafka.exceptions import GroupIdNotFound, KafkaException, NotCoordinatorForGroup, ResponseTimeoutError
+from pykafka.exceptions import (
+    GroupIdNotFound,
+    KafkaException,
+    NotCoordinatorForGroup,
+    ResponseTimeoutError,
+    TransactionUnfinishedError,
+)
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 
@@ -224,5 +230,21 @@ def test_a_share_session_that_is_refused_begins_anew_at_a_measured_pace(
             assert counts["ShareAcknowledge"] <= REQUESTS_MAX, counts
             cluster.clear_faults()
             assert call.join(WITHIN_S)
+
+    run(program)
+
+
+@pytest.mark.parametrize("call", ["begin_transaction", "init_transactions"])
+@pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "CONCURRENT_TRANSACTIONS"])
+def test_a_begin_that_is_not_complete_in_time_says_what_to_do(run: Run, call: str, error: str) -> None:
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with client.producer(transactional_id="billing") as producer:
+            failure = cluster.fail("InitProducerId", error, 1000)
+            with pytest.raises(
+                TransactionUnfinishedError, match=rf"call {call}\(\) again. The last error was.*{error}"
+            ):
+                getattr(producer, call)(timeout=0.3)
+            failure.end()
+            getattr(producer, call)()
 
     run(program)
