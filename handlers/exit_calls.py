@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from pykafka.handlers.base import process_number
+from pykafka.handlers.whereabouts import frames_of_threads
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +138,7 @@ def _delivers(caller: FrameType) -> bool:
 def _callers(last: FrameType) -> Iterator[FrameType]:
     """Yield a frame, and those of all threads that are not the package's, in each thread up to that frame."""
     yield last
-    for top in sys._current_frames().values():
+    for top in frames_of_threads().values():
         frame: FrameType | None = top
         while frame is not None and frame is not last:
             if not frame.f_globals.get("__name__", "").startswith("pykafka."):

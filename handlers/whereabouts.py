@@ -6,6 +6,8 @@ nothing and runs no code of the application; of a worker that runs meanwhile it 
 
 from __future__ import annotations
 
+import gc
+import operator
 import os
 import sys
 import threading
@@ -13,7 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pykafka.handlers.patching import original
 
@@ -31,7 +33,20 @@ _IDLE = (
 #: Where coroutines, generators and asynchronous generators have their frame, and what they wait for.
 _FRAMES, _AWAITED = ("cr_frame", "gi_frame", "ag_frame"), ("cr_await", "gi_yieldfrom", "ag_await")
 _BRIDGE = os.path.join("handlers", "bridge.py")
+_STOPS = sys.version_info < (3, 11, 9)
 _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+def frames_of_threads() -> dict[int, FrameType]:
+    """Return the frame in which each thread is, by the number of the thread.
+
+    Before Python 3.11.9 the interpreter stops for good if it collects garbage meanwhile and another thread begins
+    (python/cpython#106883). So garbage waits here, and no thread has a turn between the three calls.
+    """
+    if not (_STOPS and gc.isenabled()):
+        return sys._current_frames()
+    _, frames, _ = map(operator.call, (gc.disable, sys._current_frames, gc.enable))
+    return cast("dict[int, FrameType]", frames)
 
 
 def stack_of(mark: Any) -> str:
@@ -46,7 +61,7 @@ def stack_of(mark: Any) -> str:
 
 def _frames_of(mark: Any) -> list[FrameType]:
     if isinstance(mark, int):
-        return _from(sys._current_frames().get(mark))
+        return _from(frames_of_threads().get(mark))
     if hasattr(mark, "get_coro"):
         return [] if mark.done() else _of_coroutine(mark.get_coro())
     greenlet: Any = mark
@@ -81,7 +96,7 @@ def _carried_by(frame: FrameType) -> list[FrameType]:
 def _running_as(greenlet: Any) -> FrameType | None:
     """Return the frame of a greenlet that runs at this moment: that of its hub's thread."""
     number = getattr(greenlet.parent, "thread_ident", None) or threading.main_thread().ident
-    return None if number is None else sys._current_frames().get(number)
+    return None if number is None else frames_of_threads().get(number)
 
 
 def _from(frame: FrameType | None) -> list[FrameType]:
@@ -179,12 +194,12 @@ class HoldProbe:
         if request is not None:
             if request.hold is not None or now - request.asked_at < threshold_s:
                 return None
-            stack = text_of(_from(sys._current_frames().get(self._thread)))
+            stack = text_of(_from(frames_of_threads().get(self._thread)))
             if self._request is not request:  # it has turned meanwhile, and the stack may be a later one
                 return None
             request.on_release = on_release
             return request.end_with(Hold(now - request.asked_at, stack))
-        frame = sys._current_frames().get(self._thread)
+        frame = frames_of_threads().get(self._thread)
         if frame is None or is_idle(frame):
             self._free_at = now
         else:
