@@ -396,3 +396,24 @@ def test_a_member_that_is_put_out_meanwhile_reads_again(run: Run, virtual: Virtu
             client.admin.delete_groups([GROUP])
 
     run(program)
+
+
+@EACH
+def test_commits_that_are_asked_for_meanwhile_are_made(run: Run, virtual: VirtualHandler, protocol: str) -> None:
+    """The partitions were given up before, and the coordinator refused these commits."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol) as first:
+            results: list[object] = []
+            hold = cluster.hold("OffsetCommit")
+            first.consumer.subscribe("other")
+            first.poll_until(first.is_revoked)
+            for key in first.consumer.assignment():
+                first.consumer.commit_async({key: 1}, lambda error, offsets: results.append(error))
+            with releasing(virtual, hold.release):
+                first.poll_until(lambda: ("assigned", 1) in first.heard)
+            assert results == [None] * PARTITIONS
+            assert first.longest <= CALL_S + LATE_S
+            first.consumer.close()
+
+    run(program)
