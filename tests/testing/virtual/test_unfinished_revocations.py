@@ -11,6 +11,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.exceptions import OffsetsNotCommitted
+from pykafka.groups.kip848.membership import ConsumerGroupMembership
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
@@ -414,6 +415,39 @@ def test_commits_that_are_asked_for_meanwhile_are_made(run: Run, virtual: Virtua
                 first.poll_until(lambda: ("assigned", 1) in first.heard)
             assert results == [None] * PARTITIONS
             assert first.longest <= CALL_S + LATE_S
+            first.consumer.close()
+
+    run(program)
+
+
+def test_a_newer_assignment_replaces_the_one_that_waits(run: Run, virtual: VirtualHandler) -> None:
+    """The member took partitions that the coordinator had assigned to others meanwhile."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, "consumer") as first:
+            first.consumer.subscribe([TOPIC, "other"])
+            first.poll_until(lambda: len(first.consumer.assignment()) == PARTITIONS + 1)
+            membership = first.consumer._follower.membership
+            assert isinstance(membership, ConsumerGroupMembership)
+            ids = membership._ids
+
+            def assign(*keys: tuple[str, int]) -> None:
+                assignment = ids.assignment([TopicPartition(*key) for key in keys])
+                answer = membership.heartbeats.present
+                assert answer is not None
+                membership.heartbeats.answer = answer._replace(assignment=assignment)
+
+            with cluster.hold("ConsumerGroupHeartbeat"):
+                assign((TOPIC, 0), (TOPIC, 1))
+                first.poll()
+                first.heard.clear()
+                with cluster.hold("OffsetCommit"):
+                    assign((TOPIC, 0), ("other", 0))
+                    first.poll()
+                    assert first.heard == [("revoked", 1)]
+                    assign((TOPIC, 0))
+                first.poll()
+                assert first.heard == [("revoked", 1), ("assigned", 0)]
             first.consumer.close()
 
     run(program)
