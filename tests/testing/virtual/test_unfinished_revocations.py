@@ -269,7 +269,7 @@ def test_the_error_of_the_listener_comes_at_the_end(run: Run, virtual: VirtualHa
 
 @EACH
 def test_the_time_of_the_listener_is_no_time_of_commits(run: Run, virtual: VirtualHandler, protocol: str) -> None:
-    """What a slow listener commits by `commit_async()` was not waited for: its records came twice."""
+    """The wait for `commit_async()` of a slow listener was over before it began: its records came twice."""
 
     def program(cluster: FakeCluster, client: KafkaClient) -> None:
         with reading(client, protocol, auto_commit=False) as first:
