@@ -226,6 +226,11 @@ class CooperativeAssignmentChange(AssignmentChange):
         """Whether others may have had the assignment, because the member was out of the group, or missed a generation."""
         return super().is_lost or self._membership.breaks != self._breaks
 
+    @property
+    def is_adding(self) -> bool:
+        """Whether a timeout or Ctrl-C has ended the hook that adds the pending partitions, so that it has to run again."""
+        return self._added is not None
+
     def prepare(self, topics: Collection[str]) -> None:
         """Report lost partitions, and revoke topics that the member no longer reads."""
         if self._membership.generation_id < 0:

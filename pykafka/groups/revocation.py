@@ -63,7 +63,7 @@ class Revocation:
         self._engine = engine
         self._await_commits = await_commits
         self._limit = engine.handler.now() + rebalance_s
-        # Until when commits of `commit_async()` may take; None: they are made, or were waited for long enough.
+        # Until when commits of `commit_async()` may take; None: they were waited for long enough.
         self._await_until: float | None = min(self._limit, engine.revocation_deadline())
         #: Set when the worker has ended; None: it was not started.
         self._committed: EventType | None = None
@@ -88,6 +88,8 @@ class Revocation:
             self._start(offsets)
         if self._committed is not None and not self._committed.wait(self._left(deadline)):
             self._pause()
+        if not self._waited(deadline):  # for those that the application has asked for between two calls
+            self._pause()
         if self._error is not None:
             raise self._error
 
@@ -110,9 +112,10 @@ class Revocation:
         until = self._await_until
         if until is not None:
             until = min(until, self._engine.revocation_deadline())
-            if not self._await_commits(until if deadline is None else min(until, deadline)) and self._left(until):
-                return False
-            self._await_until = None
+            if not self._await_commits(until if deadline is None else min(until, deadline)):
+                if self._left(until):
+                    return False
+                self._await_until = None
         return True
 
     def _offsets(self, midway: bool) -> dict[TopicPartition, int]:

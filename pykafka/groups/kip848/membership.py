@@ -208,11 +208,10 @@ class ConsumerGroupMembership(PolledMembership):
         return (
             heartbeats.present is not self._seen
             or self._seen is None
-            or bool(heartbeats.reports)
+            or bool(heartbeats.reports or self._change.errors)
             or self._change.pending is not None
             or self._change.is_unfinished
             or self._owes_owned
-            or bool(self._change.errors)
             or self._topic_watch.is_due()
         )
 
@@ -412,9 +411,10 @@ class ConsumerGroupMembership(PolledMembership):
     def _reconcile(self, deadline: float | None) -> None:
         """Revoke what the coordinator has taken away, add what it has assigned, and send it the result."""
         change, answer = self._change, self.heartbeats.present
-        if change.pending is not None and not self.heartbeats.reports:
+        if change.is_adding and not self.heartbeats.reports:
             self._assign_pending(change)  # a timeout or Ctrl-C has ended a hook
-        if answer is None or self.heartbeats.reports or (answer is self._seen and not self._ids.unknown):
+        is_new = answer is not self._seen or change.pending is not None or self._ids.unknown
+        if answer is None or self.heartbeats.reports or not is_new:
             return
         left_ms = self.connection.limit_ms(deadline)
         keys, recreated = self._ids.keys(answer.assignment, 0 if self.assignment and left_ms is None else left_ms)
@@ -426,7 +426,7 @@ class ConsumerGroupMembership(PolledMembership):
         self._generation.generation_id = answer.epoch
         self.identity.generation_id, self.identity.member_id = answer.epoch, self._generation.member_id
         change.lose_recreated(recreated)
-        if keys != self.assignment or self._seen is None:
+        if keys != self.assignment or self._seen is None or change.pending is not None:
             log.info("group %s: the assignment of epoch %d: %s", self.group_id, answer.epoch, sorted(keys))
             self._rebalance_started = now = self._handler.now()
             if self._seen is None:

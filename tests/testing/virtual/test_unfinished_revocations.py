@@ -11,6 +11,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.exceptions import OffsetsNotCommitted
+from pykafka.groups.kip848.membership import ConsumerGroupMembership
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
@@ -268,7 +269,7 @@ def test_the_error_of_the_listener_comes_at_the_end(run: Run, virtual: VirtualHa
 
 @EACH
 def test_the_time_of_the_listener_is_no_time_of_commits(run: Run, virtual: VirtualHandler, protocol: str) -> None:
-    """What a slow listener commits by `commit_async()` was not waited for: its records came twice."""
+    """The wait for `commit_async()` of a slow listener was over before it began: its records came twice."""
 
     def program(cluster: FakeCluster, client: KafkaClient) -> None:
         with reading(client, protocol, auto_commit=False) as first:
@@ -394,5 +395,59 @@ def test_a_member_that_is_put_out_meanwhile_reads_again(run: Run, virtual: Virtu
                 first.consumer.close()
             cluster.clear_faults()
             client.admin.delete_groups([GROUP])
+
+    run(program)
+
+
+@EACH
+def test_commits_that_are_asked_for_meanwhile_are_made(run: Run, virtual: VirtualHandler, protocol: str) -> None:
+    """The partitions were given up before, and the coordinator refused these commits."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol) as first:
+            results: list[object] = []
+            hold = cluster.hold("OffsetCommit")
+            first.consumer.subscribe("other")
+            first.poll_until(first.is_revoked)
+            for key in first.consumer.assignment():
+                first.consumer.commit_async({key: 1}, lambda error, offsets: results.append(error))
+            with releasing(virtual, hold.release):
+                first.poll_until(lambda: ("assigned", 1) in first.heard)
+            assert results == [None] * PARTITIONS
+            assert first.longest <= CALL_S + LATE_S
+            first.consumer.close()
+
+    run(program)
+
+
+def test_a_newer_assignment_replaces_the_one_that_waits(run: Run, virtual: VirtualHandler) -> None:
+    """The member took partitions that the coordinator had assigned to others meanwhile."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, "consumer") as first:
+            first.consumer.subscribe([TOPIC, "other"])
+            first.poll_until(lambda: len(first.consumer.assignment()) == PARTITIONS + 1)
+            membership = first.consumer._follower.membership
+            assert isinstance(membership, ConsumerGroupMembership)
+            ids = membership._ids
+
+            def assign(*keys: tuple[str, int]) -> None:
+                assignment = ids.assignment([TopicPartition(*key) for key in keys])
+                answer = membership.heartbeats.present
+                assert answer is not None
+                membership.heartbeats.answer = answer._replace(assignment=assignment)
+
+            with cluster.hold("ConsumerGroupHeartbeat"):
+                assign((TOPIC, 0), (TOPIC, 1))
+                first.poll()
+                first.heard.clear()
+                with cluster.hold("OffsetCommit"):
+                    assign((TOPIC, 0), ("other", 0))
+                    first.poll()
+                    assert first.heard == [("revoked", 1)]
+                    assign((TOPIC, 0))
+                first.poll()
+                assert first.heard == [("revoked", 1), ("assigned", 0)]
+            first.consumer.close()
 
     run(program)
