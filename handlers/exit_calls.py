@@ -16,7 +16,6 @@ from types import FrameType
 from typing import Any
 
 from pykafka.handlers.base import process_number
-from pykafka.handlers.whereabouts import frames_of_threads
 
 log = logging.getLogger(__name__)
 
@@ -137,6 +136,8 @@ def _delivers(caller: FrameType) -> bool:
 
 def _callers(last: FrameType) -> Iterator[FrameType]:
     """Yield a frame, and those of all threads that are not the package's, in each thread up to that frame."""
+    from pykafka.handlers.whereabouts import frames_of_threads  # most programs come here once, or never
+
     yield last
     for top in frames_of_threads().values():
         frame: FrameType | None = top
