@@ -232,9 +232,8 @@ class GroupOffsets:
             nonlocal named
             self._check_session(remaining)  # it may have ended since the first attempt
             if callable(offsets):
-                of.update(
-                    self.ids_of(remaining)
-                )  # first: an offset that is newer than its id is not committed, which is safe
+                # first the ids: an offset that is newer than its id is not committed, which is safe
+                of.update(self.ids_of(remaining))
                 remaining.update({key: offset for key, offset in current().items() if key in remaining})
             for key, error in recreated_each({key: of.get(key) for key in remaining}, self._cluster).items():
                 gone[key] = remaining.pop(key)
@@ -243,8 +242,7 @@ class GroupOffsets:
                 return
             named = identity or self.membership.identity
             failures = self._commit_once(remaining, metadata, of, named, deadline)
-            for key in [key for key in remaining if key not in failures]:
-                committed[key] = remaining.pop(key)
+            committed.update((key, remaining.pop(key)) for key in list(remaining) if key not in failures)
             if failures:
                 raise _worst(failures)
 
@@ -264,6 +262,8 @@ class GroupOffsets:
                 listener.on_event(FAILED, f"commit of group {self._group}", self._cluster.handler.now() - began, error)
             if isinstance(error, ShareLostError):
                 raise
+            if self._cluster.may_pass(error):
+                self._check_session(remaining)  # that it has ended is why there is no further attempt
             remaining.update(lost)
             failed = {(topic, id_): offset for (topic, id_), offset in remaining.items()}
             if isinstance(error, MEMBER_IS_OUT) and self.membership.generation_id >= 0:

@@ -120,8 +120,7 @@ def wait_for_topic(cluster: Unsettled, name: str, timeout_ms: int | None = None)
                 f"the topic has partitions without a leader after {patience_ms} ms; {why}", topic=name
             )
         failures += 1
-        pause = cluster.retry_backoff.seconds(failures)
-        cluster.handler.sleep(pause if timeout_ms is None else max(0.0, min(pause, deadline - now())))
+        _pause(cluster, failures, None if timeout_ms is None else deadline)
 
 
 def _describes(name: str, response: wire.MetadataResponse) -> bool:
@@ -164,8 +163,13 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
         if not error.retriable or now() > deadline:
             raise cluster.internal_topics.explained(error, topic)
         failures += 1
-        pause = cluster.retry_backoff.seconds(failures)
-        cluster.handler.sleep(pause if timeout_ms is None else max(0.0, min(pause, deadline - now())))
+        _pause(cluster, failures, None if timeout_ms is None else deadline)
+
+
+def _pause(cluster: Unsettled, failures: int, deadline: float | None) -> None:
+    """Sleep before the next attempt, until the deadline (s) at the most."""
+    pause = cluster.retry_backoff.seconds(failures)
+    cluster.handler.sleep(pause if deadline is None else max(0.0, min(pause, deadline - cluster.handler.now())))
 
 
 def _broker_at(cluster: Unsettled, id_: int, host: str, port: int, within_ms: int | None) -> Node:

@@ -422,6 +422,17 @@ PINNED: dict[str, tuple[int, tuple[PlannedFault, ...]]] = {
         1000107302,
         (PlannedFault(262, 12000, "pause", (1,)),),
     ),
+    # The checker did not know that those behind batches with an open outcome are not sent at all.
+    "messages wait behind batches whose fate is open": (
+        20607609701600,
+        (
+            PlannedFault(319, 900, "fail", ("Produce", "REQUEST_TIMED_OUT", 3, None, 0)),
+            PlannedFault(434, 1000, "fail", ("Produce", "NOT_ENOUGH_REPLICAS", 3, None, 500)),
+            PlannedFault(751, 300, "move_leader", ("target", 0)),
+            PlannedFault(1319, 900, "fail", ("Produce", "REQUEST_TIMED_OUT", 1, None, 100)),
+            PlannedFault(2009, 1000, "fail", ("Produce", "NOT_ENOUGH_REPLICAS", 2, None, 500)),
+        ),
+    ),
 }
 
 
@@ -431,6 +442,25 @@ def test_what_was_found_with_few_faults(pinned: str) -> None:
     seed, plan = PINNED[pinned]
     result = Simulation(seed, plan).run()
     assert not result.failed, report(result)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_explained"),
+    [
+        (("fail", "Produce", "REQUEST_TIMED_OUT", "3"), True),
+        (("fail", "Produce", "NOT_ENOUGH_REPLICAS", "3"), False),
+        (("fail", "Fetch", "REQUEST_TIMED_OUT", "3"), False),
+    ],
+    ids=["an open outcome", "a plain refusal", "another request"],
+)
+def test_a_batch_whose_fate_is_open_explains_those_that_are_never_sent(
+    words: tuple[str, ...], is_explained: bool
+) -> None:
+    """They wait behind it until they are too old: seed 20607609701600."""
+    story = Story()
+    story.fault(*words, number=1)
+    story.fail(story.invoke("p", Send("t", 1, 0)), "ResponseTimeoutError")
+    assert (Checker(ordinary=ORDINARY).check(story) == []) is is_explained
 
 
 @pytest.mark.parametrize(

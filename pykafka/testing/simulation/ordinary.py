@@ -152,6 +152,8 @@ ORDINARY: tuple[Ordinary, ...] = (
         LASTS_MS,
         durable=True,
     ),
+    # Batches whose fate is open keep their place until they are too old, and those behind them are never sent.
+    Ordinary(("ResponseTimeoutError",), ("send",), ("fail Produce REQUEST_TIMED_OUT",), LASTS_MS),
     # Partitions are added to a transaction once the markers of the one before are written, and its messages wait for that.
     Ordinary(("ResponseTimeoutError",), ("send",), ("hold_markers",), LASTS_MS, processes=IN_TRANSACTIONS),
     # A partition has no leader, or memory is full of messages for one that cannot be reached.

@@ -20,8 +20,8 @@ from pykafka.testing.virtual.zookeeper import ZooKeeper
 GROUP = "readers"
 #: An error after which a commit is tried again, and one by which it has failed.
 PASSING, LASTING = "COORDINATOR_LOAD_IN_PROGRESS", "GROUP_AUTHORIZATION_FAILED"
-#: When the session ends after a request that gets the former (s): the answer is there, and the next attempt is due later.
-LATER_S = 0.02
+#: When the session ends after a request that gets the former (s): before the answer is there, or before the next attempt.
+LATER_S = (0.0, 0.02)
 Act = Callable[[Any, VirtualHandler], object]
 
 
@@ -46,7 +46,7 @@ def commit(consumer: Any, _: VirtualHandler) -> None:
 @pytest.fixture
 def attempt(
     scheduler: Scheduler, network: Network, virtual: VirtualHandler, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[Act, str], int]:
+) -> Callable[..., int]:
     """Return what lets a consumer commit, and answers the first attempt with an error as its session ends.
 
     That returns how many attempts there were.
@@ -54,9 +54,7 @@ def attempt(
     ends_at = [math.inf]
     monkeypatch.setattr(SessionState, "may_own", lambda _: virtual.now() < ends_at[0])
 
-    def run(act: Act, error: str) -> int:
-        later_s = LATER_S if error == PASSING else 0.0
-
+    def run(act: Act, error: str, later_s: float = 0.0) -> int:
         def ends(request: Request[Any]) -> bool:
             if isinstance(request, wire.OffsetCommitRequest):
                 ends_at[0] = min(ends_at[0], virtual.now() + later_s)
@@ -96,20 +94,24 @@ def attempt(
     return run
 
 
+@pytest.mark.parametrize("later_s", LATER_S)
 @pytest.mark.parametrize("act", [stop, lose_the_assignment, wait_for_the_interval])
-def test_a_session_that_ends_between_two_attempts_is_no_error(attempt: Callable[[Act, str], int], act: Act) -> None:
+def test_a_session_that_ends_between_two_attempts_is_no_error(
+    attempt: Callable[..., int], act: Act, later_s: float
+) -> None:
     """One that has ended before the first is none, either: the member joins again, and consumes again from the last commit."""
-    assert attempt(act, PASSING) == 1
+    assert attempt(act, PASSING, later_s) == 1
 
 
 @pytest.mark.parametrize("act", [stop, lose_the_assignment, wait_for_the_interval])
-def test_a_commit_that_is_refused_for_good_is_an_error(attempt: Callable[[Act, str], int], act: Act) -> None:
+def test_a_commit_that_is_refused_for_good_is_an_error(attempt: Callable[..., int], act: Act) -> None:
     """The session has ended, too; but the next commit would fail as well, and the application would not know."""
     with pytest.raises(OffsetsNotCommitted, match="GROUP_AUTHORIZATION_FAILED"):
         attempt(act, LASTING)
 
 
-def test_a_commit_by_hand_reports_that_the_session_has_ended(attempt: Callable[[Act, str], int]) -> None:
+@pytest.mark.parametrize("later_s", LATER_S)
+def test_a_commit_by_hand_reports_that_the_session_has_ended(attempt: Callable[..., int], later_s: float) -> None:
     """Its caller has to know which messages come again."""
     with pytest.raises(ShareLostError, match="the session in ZooKeeper has ended"):
-        attempt(commit, PASSING)
+        attempt(commit, PASSING, later_s)
