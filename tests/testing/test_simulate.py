@@ -26,7 +26,7 @@ from pykafka.exceptions import (
 from pykafka.handlers import ThreadingHandler
 from pykafka.testing import FakeCluster, simulate
 from pykafka.testing.checker import Checker, Kind
-from pykafka.testing.history import Commit, History, OpenProducer, Outcome, Seen, Send
+from pykafka.testing.history import Call, Commit, History, OpenProducer, Outcome, Seen, Send
 from pykafka.testing.simulate import report, shrink
 from pykafka.testing.simulation.extras import ORDERS, PARCELS
 from pykafka.testing.simulation.ordinary import ORDINARY
@@ -442,6 +442,15 @@ def test_what_was_found_with_few_faults(pinned: str) -> None:
     seed, plan = PINNED[pinned]
     result = Simulation(seed, plan).run()
     assert not result.failed, report(result)
+
+
+@pytest.mark.parametrize(("words", "is_explained"), [(("isolate", "1"), True), (("fail", "ElectLeaders"), False)])
+def test_a_broker_that_is_cut_off_cannot_be_elected(words: tuple[str, ...], is_explained: bool) -> None:
+    """It is out of sync once another one leads: seed 1500009715."""
+    story = Story()
+    story.fault(*words, number=1)
+    story.unknown(story.invoke("a1", Call("elect leaders")), "PreferredLeaderNotAvailable")
+    assert (Checker(ordinary=ORDINARY).check(story) == []) is is_explained
 
 
 @pytest.mark.parametrize(

@@ -167,8 +167,14 @@ ORDINARY: tuple[Ordinary, ...] = (
     Ordinary(("LeaderNotFoundError",), faults=("leaderless",), lasts_ms=LASTS_MS, processes=("a1",)),
     # A topic that a look-up has made anew has one replica, and no leader while that one is stopped.
     Ordinary(("RequestTimedOut",), ("send",), ("stop", "isolate"), LASTS_MS, processes=("p5",)),
-    # The preferred leader is away, or does not have all yet.
-    Ordinary(("PreferredLeaderNotAvailable",), ("elect leaders",), UNREACHABLE, LASTS_MS, processes=("a1",)),
+    # The preferred leader is away, cut off from the controller, or does not have all yet.
+    Ordinary(
+        ("PreferredLeaderNotAvailable",),
+        ("elect leaders",),
+        (*UNREACHABLE, "isolate"),
+        LASTS_MS,
+        processes=("a1",),
+    ),
     # Records are deleted while their partition cannot be fetched for so long that the client raises the next error of it.
     Ordinary(("OffsetOutOfRangeError",), ("poll",), (*UNREACHABLE, *REFUSED), LASTS_MS, processes=("c4", "m4")),
     # A broker has left the cluster while all of them are asked.
