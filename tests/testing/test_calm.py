@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pykafka.testing.history import Commit, Fault, Operation, Place, Poll
+from pykafka.testing.history import Commit, Crash, Fault, Operation, Place, Poll
 from pykafka.testing.simulation.calm import CalmError, failures
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story
 
@@ -121,6 +121,60 @@ def without_a_rebalance(story: Story) -> None:
     _amid_a_rebalance(story, is_over=False)
 
 
+def _amid_the_session_of_the_killed(
+    story: Story,
+    group: str = GROUP,
+    before_ms: int = 4_900,
+    waits_ms: int = 2_000,
+    generation: int = 3,
+    left_out: bool = True,
+    kills: bool = True,
+) -> None:
+    """Another member is killed while it joins; the generation that it leads has no assignments."""
+    story.consumer("d", group)
+    story.assigned(1, P0)
+    if kills:
+        story.note("d", Crash())
+    story.clock_ms += before_ms
+    polling = story.invoke("e", Poll())
+    begun = commit(story)
+    story.clock_ms += waits_ms
+    story.unknown(begun, "OffsetsNotCommitted")
+    if not left_out:
+        story.assigned(2, P1, who="e")
+    story.assigned(generation, P0)
+    story.assigned(generation, P1, who="e")
+    story.ok(polling, Poll())
+
+
+def amid_the_session_of_a_killed_member(story: Story) -> None:
+    _amid_the_session_of_the_killed(story)
+
+
+def long_after_a_member_was_killed(story: Story) -> None:
+    _amid_the_session_of_the_killed(story, before_ms=5_000)
+
+
+def when_a_member_of_another_group_was_killed(story: Story) -> None:
+    _amid_the_session_of_the_killed(story, group="another")
+
+
+def though_nobody_was_killed(story: Story) -> None:
+    _amid_the_session_of_the_killed(story, kills=False)
+
+
+def that_gives_up_before_its_time(story: Story) -> None:
+    _amid_the_session_of_the_killed(story, waits_ms=1_000)
+
+
+def though_no_generation_was_left_out(story: Story) -> None:
+    _amid_the_session_of_the_killed(story, generation=2)
+
+
+def though_others_had_that_generation(story: Story) -> None:
+    _amid_the_session_of_the_killed(story, left_out=False)
+
+
 def that_begins_soon_after_a_fault(story: Story) -> None:
     story.unknown(story.invoke("c", Commit(GROUP, (Place(TOPIC, 0, 4),)), TIMEOUT_MS), "ShareLostError")
 
@@ -138,6 +192,12 @@ def that_begins_soon_after_a_fault(story: Story) -> None:
         while_another_member_waits_in_a_poll,
         while_a_member_of_another_generation_rests,
         without_a_rebalance,
+        long_after_a_member_was_killed,
+        when_a_member_of_another_group_was_killed,
+        though_nobody_was_killed,
+        that_gives_up_before_its_time,
+        though_no_generation_was_left_out,
+        though_others_had_that_generation,
     ],
 )
 def test_a_failed_commit_is_found(write: Callable[[Story], None]) -> None:
@@ -157,6 +217,7 @@ def test_a_failed_commit_is_found(write: Callable[[Story], None]) -> None:
         whose_join_had_no_answer,
         whose_heartbeats_were_cut_off_for_a_session,
         while_another_member_rests,
+        amid_the_session_of_a_killed_member,
     ],
 )
 def test_a_failed_commit_is_explained(write: Callable[[Story], None]) -> None:

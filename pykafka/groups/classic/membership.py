@@ -470,11 +470,11 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
         :param deadline: of the wait, of the handler's clock (s)
         :returns: the identity for the next attempt, and those of `keys` that this member has had without a break; None: it is
             out of the group
-        :raises RebalanceInProgress: it takes longer than that, or than the client's socket timeout
+        :raises RebalanceInProgress: it takes longer than that
         """
         background, change = self._background, self._change
-        left = min(self._cluster.socket_timeout_ms / 1000, max(deadline - self._handler.now(), 0.0))
-        if background is not None and not background.wait(left):
+        # The coordinator may wait for a member that was killed, until its session ends: so the commit waits all of its time.
+        if background is not None and not background.wait(max(deadline - self._handler.now(), 0.0)):
             raise RebalanceInProgress(f"group {self.group_id}: the rebalance is not over; commit again later")
         now = self.identity.generation_id, self.identity.member_id
         if not isinstance(change, CooperativeAssignmentChange) or now == identity or now[1] != identity[1]:

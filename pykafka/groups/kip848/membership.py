@@ -451,9 +451,8 @@ class ConsumerGroupMembership(PolledMembership):
         :param deadline: of the wait, of the handler's clock (s)
         :returns: the identity for the next attempt, and those of `keys` that this member has had without a break; None: it is
             out of the group
-        :raises RebalanceInProgress: it takes longer than that, or than the client's socket timeout
+        :raises RebalanceInProgress: it takes longer than that
         """
-        deadline = min(deadline, self._handler.now() + self._cluster.socket_timeout_ms / 1000)
         change, generation = self._change, self._generation
         self.heartbeats.hurry()
         while True:

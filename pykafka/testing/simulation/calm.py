@@ -7,8 +7,8 @@ from itertools import takewhile
 
 from pykafka.common import TopicPartition
 from pykafka.testing.checks.errors import what_of
-from pykafka.testing.history import Assigned, Commit, Fault, Operation, Outcome, Poll, Revoked
-from pykafka.testing.simulation.consumers import POLL_INTERVAL_MS
+from pykafka.testing.history import Assigned, Commit, Crash, Fault, OpenConsumer, Operation, Outcome, Poll, Revoked
+from pykafka.testing.simulation.consumers import POLL_INTERVAL_MS, SESSION_MS
 from pykafka.testing.simulation.ordinary import OWN
 
 
@@ -24,6 +24,9 @@ _OF_A_LEADER = "acknowledge"
 _UNSPARED = frozenset({"p5"})
 #: A fault that lasts, and how often it has begun in the session of a member.
 _CUT, _CUTS = ("cut", "ConsumerGroupHeartbeat"), 4
+#: How long a commit waits at least for the end of a rebalance: two of the shortest socket time-outs (ms). How long a rebalance
+#: lasts at most after a member was killed: others may still have to poll, and then the coordinator waits for its session (ms).
+_COMMIT_MS, _KILLED_MS = 2_000, POLL_INTERVAL_MS + SESSION_MS
 #: An election of the preferred leader, which cannot lead while its broker is stopped.
 _AWAY = ("elect leaders", "PreferredLeaderNotAvailable")
 #: The members of the group that handles records in transactions, the calls by which they come and go, and what `send_offsets`
@@ -55,6 +58,8 @@ def failures(history: Iterable[Operation], calm_ms: int, grace_ms: int) -> list[
             if stops and (what, operation.error) == _AWAY:
                 continue
             if handlers.may_have_lost(operation, what) or _has_missed_a_generation(operations, operation):
+                continue
+            if _waits_for_the_killed(operations, operation, before):
                 continue
             if operation.error in _NEVER:
                 found.append((operation.process, CalmError(f"{what} failed with {operation.error}")))
@@ -128,6 +133,39 @@ def _waits_for_another(operations: Sequence[Operation], operation: Operation, be
     new = next((generation for who, generation in generations if who == process), None)
     others = dict.fromkeys(who for who, generation in generations if generation == new and who != process)
     return any(_rests(operations, other, before, operation) for other in others)
+
+
+def _waits_for_the_killed(operations: Sequence[Operation], operation: Operation, before: Operation) -> bool:
+    """Return whether a commit has failed as a rebalance took longer than it could: another member was killed while it joined.
+
+    The coordinator counts it as a member of the new generation all the same. If it leads that, nobody gets an assignment until
+    its session has ended, and the others get one in a later generation.
+    """
+    action, process = operation.action, operation.process
+    if not isinstance(action, Commit) or operation.error != "OffsetsNotCommitted":
+        return False
+    assigned = [
+        (one.number < operation.number, one.process, one.action.generation)
+        for one in operations
+        if isinstance(one.action, Assigned) and one.action.group == action.group
+    ]
+    former = max((generation for is_former, who, generation in assigned if is_former and who == process), default=None)
+    new = next((generation for is_former, who, generation in assigned if not is_former and who == process), None)
+    if former is None or new is None or operation.time_ms - before.time_ms < _COMMIT_MS:
+        return False
+    left_out = set(range(former + 1, new)) - {generation for _, _, generation in assigned}
+    return bool(left_out) and any(
+        isinstance(one.action, Crash)
+        and before.time_ms - one.time_ms <= _KILLED_MS
+        and _group_of(operations, one) == action.group
+        for one in operations[: operation.number]
+    )
+
+
+def _group_of(operations: Sequence[Operation], operation: Operation) -> str | None:
+    """Return the group of the process of an operation at that time; None: it has opened no consumer."""
+    opened = (one.action for one in reversed(operations[: operation.number]) if one.process == operation.process)
+    return next((action.group for action in opened if isinstance(action, OpenConsumer)), None)
 
 
 def _rests(operations: Sequence[Operation], process: str, since: Operation, until: Operation) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.consumer.committed_offsets import GroupOffsets, Membership
-from pykafka.exceptions import ShareLostError
+from pykafka.exceptions import OffsetsNotCommitted, ShareLostError
+from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
 from pykafka.testing import FakeCluster
+from pykafka.testing.faults import Hold
 from pykafka.testing.virtual import Scheduler, VirtualHandler
 
 GROUP, ORDERS = "readers", [TopicPartition("orders", 0), TopicPartition("orders", 1)]
@@ -77,6 +80,65 @@ def test_a_repeated_commit_names_no_later_generation(
     offset, goes_on = scheduler.run(program)
     assert offset == AFTER
     assert goes_on
+
+
+def _is_committed(consumer: KafkaConsumer[Any, Any], timeout: float | None, held: Hold, held_s: float) -> bool:
+    """Return whether a commit succeeds that begins so long before the coordinator answers (s)."""
+
+    def answer() -> None:
+        handler.sleep(held_s)
+        held.release()
+
+    handler = consumer._cluster.handler
+    handler.spawn(answer, name="the coordinator's answers")
+    with suppress(OffsetsNotCommitted):
+        consumer.commit({ORDERS[0]: AFTER}, timeout=timeout)
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("protocol", "api"),
+    [
+        ({"protocol": "consumer"}, "ConsumerGroupHeartbeat"),
+        ({"protocol": "classic", "assignor": "cooperative-sticky"}, "SyncGroup"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("held_s", "timeout", "is_committed"), [(1.5, None, True), (1.5, 0.5, False), (4.0, None, False)]
+)
+def test_a_commit_waits_all_of_its_time_for_the_end_of_a_rebalance(
+    scheduler: Scheduler,
+    virtual: VirtualHandler,
+    protocol: dict[str, Any],
+    api: str,
+    held_s: float,
+    timeout: float | None,
+    is_committed: bool,
+) -> None:
+    """It waited for one socket timeout, of the two that it has: a coordinator waits longer for a member that was killed."""
+
+    def program() -> tuple[bool, float]:
+        with (
+            FakeCluster(brokers=1, topics={"orders": 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=1_000) as client,
+            KafkaClient(cluster.hosts, handler=virtual) as other,
+        ):
+            cluster.set_group_settings(consumer_heartbeat_interval_ms=HEARTBEAT_MS, has_assignment_epochs=False)
+            first = client.consumer("orders", auto_commit=False, **OPTIONS, **protocol)
+            while not first.assignment():
+                first.poll(timeout=0.1)
+            second = other.consumer("orders", auto_commit=False, **OPTIONS, **protocol)
+            with cluster.hold(api) as held:
+                while held.met < 2:  # so that the coordinator has both members in a later generation
+                    first.poll(timeout=0.1)
+                    second.poll(timeout=0.1)
+                began = virtual.now()
+                return _is_committed(first, timeout, held, held_s), virtual.now() - began
+
+    committed, seconds = scheduler.run(program)
+    assert committed == is_committed
+    assert seconds < 2.1
 
 
 def _commit(client: KafkaClient) -> None:
