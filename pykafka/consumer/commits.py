@@ -146,6 +146,7 @@ class Commits:
         """Commit offsets; parameters and errors as `GroupOffsets.commit` has them."""
         of = None if callable(offsets) else self.group.ids_of(offsets)  # as they are now: the turn may take a while
         metadata = self.metadata
+        deadline = self._bounded(deadline)
 
         def make() -> Offsets:
             identity = self.group.membership.identity if self.pinned else None
@@ -163,6 +164,7 @@ class Commits:
 
         :param deadline: of all attempts, and of the commits before, of the handler's clock (s)
         """
+        deadline = self._bounded(deadline)  # of its turn and of its attempts together
         make = self.prepared(offsets, deadline)
         committed = self._in_turn({key: one.offset for key, one in offsets.items()}, make, deadline)
         if self.on_commit is not None:

@@ -141,6 +141,34 @@ def test_a_commit_waits_all_of_its_time_for_the_end_of_a_rebalance(
     assert seconds < 2.1
 
 
+@pytest.mark.parametrize("of_all", [True, False], ids=["of all that was consumed", "of given offsets"])
+def test_a_commit_waits_for_its_turn_within_its_time(
+    scheduler: Scheduler, virtual: VirtualHandler, of_all: bool
+) -> None:
+    """It waited two socket timeouts for the one before, and had two more for itself."""
+
+    def program() -> float:
+        with (
+            FakeCluster(brokers=1, topics={"orders": 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=1_000) as client,
+            client.consumer(group=GROUP, auto_commit=False) as consumer,
+        ):
+            with client.producer() as producer:
+                producer.produce("orders", b"one", partition=0).get()
+            consumer.assign(ORDERS[:1])
+            while not consumer.poll(timeout=0.1):
+                pass
+            with cluster.hold("OffsetCommit"):
+                consumer.commit_async()
+                virtual.sleep(0.5)
+                began = virtual.now()
+                with pytest.raises(OffsetsNotCommitted):
+                    consumer.commit(None if of_all else {ORDERS[0]: 1})
+                return virtual.now() - began
+
+    assert scheduler.run(program) < 2.5
+
+
 def _commit(client: KafkaClient) -> None:
     with client.consumer(group=GROUP, auto_commit=False) as consumer:
         consumer.assign(ORDERS[:1])
