@@ -428,7 +428,12 @@ class FakeCluster(FaultControls, SecurityControls):
                 state.versions[key] = range(APIS[key].versions.start, span.stop)
 
     def advance(self, seconds: float) -> None:
-        """Move the cluster's clock forward (s): what is due by then happens now, such as the end of a silent member."""
+        """Move the cluster's clock forward (s): what is due by then happens now, such as the end of a silent member.
+
+        :raises ValueError: clocks do not go back, nor by what is no number
+        """
+        if type(seconds) not in (int, float) or not 0 <= seconds < float("inf"):
+            raise ValueError(f"cannot move the clock by {seconds!r}: a number of seconds, 0 or more")
         with self._locked() as state:
             state.waiters.advance(int(seconds * 1000))
 

@@ -11,7 +11,7 @@ import pytest
 
 from pykafka import KafkaClient, TopicNotFoundError
 from pykafka.testing import FakeCluster
-from pykafka.testing.plugin.clusters import RealCluster
+from pykafka.testing.plugin.clusters import KafkaClock, RealCluster, connect
 from pykafka.testing.plugin.deliveries import Deliveries
 
 #: How long what is not there is waited for (s).
@@ -140,6 +140,40 @@ def test_a_topic_that_is_not_there(deliveries: Deliveries, cluster: FakeCluster)
 def test_misuse(cluster: FakeCluster, arguments: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="a list of values, or count="):
         Deliveries(cluster, "threads").assert_delivered("orders", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"values": [("a", "b", "c")]}, "a pair of key and value"),
+        ({"values": [1]}, "1 is expected, but values are bytes, text or None"),
+        ({"values": [("a", 1)]}, "give decode="),
+        ({"values": 3}, "a list of values, or count="),
+        ({"count": "3"}, "count is '3'"),
+        ({"count": -1}, "count is -1"),
+    ],
+)
+def test_what_no_record_can_meet_is_refused_at_once(cluster: FakeCluster, arguments: dict[str, Any], text: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=text):
+        Deliveries(cluster, "threads").assert_delivered("orders", **arguments)
+
+
+def test_a_record_that_cannot_be_decoded_is_named(client: KafkaClient, cluster: FakeCluster) -> None:
+    send(client, b"no json")
+    with pytest.raises(json.JSONDecodeError) as caught:
+        Deliveries(cluster, "threads").assert_delivered("orders", [{}], decode=json.loads)
+    assert caught.value.__notes__ == ["decode failed for b'no json' (partition 0, offset 0)"]
+
+
+@pytest.mark.parametrize("seconds", [-1, "5", float("nan"), float("inf"), None, True])
+def test_clocks_do_not_go_back(cluster: FakeCluster, seconds: Any) -> None:
+    with pytest.raises(ValueError, match="cannot move the clock"):
+        KafkaClock(cluster).advance(seconds)
+
+
+def test_an_unknown_handler(cluster: FakeCluster) -> None:
+    with pytest.raises(ValueError, match="kafka_handler is 'asyncio'"):
+        connect(cluster, "asyncio")
 
 
 def test_order_is_that_of_one_partition(client: KafkaClient, cluster: FakeCluster) -> None:

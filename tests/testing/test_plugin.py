@@ -313,6 +313,8 @@ class TestOne:
         kafka_cluster.stop(1)
         kafka_cluster.pause(2)
         kafka_cluster.fail("Produce", "NOT_ENOUGH_REPLICAS", 99)
+        kafka_cluster.on_request(lambda call: pytest.fail("a hook outlives its test"))
+        kafka_cluster.set_versions("Produce", -1, -1)
 
     def test_topic_is_there_and_faults_are_not(self, kafka_cluster, kafka_client, assert_delivered):
         kafka_client.producer().produce("kept", b"1").get(timeout=10)

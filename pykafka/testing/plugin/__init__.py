@@ -189,9 +189,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         if "kafka_cluster" in getattr(item, "fixturenames", ()) and Wishes.of(item).faults:
             refuse("has faults, which a fixture kafka_cluster of your own does not set up: call its methods")
         return (yield)
-    from pykafka.testing.plugin.clusters import add_topics, heal, inject
+    from pykafka.testing.plugin.clusters import add_topics, heal, inject, restored
 
     with ExitStack() as ends:
+        ends.enter_context(restored(kept.cluster))
         ends.callback(heal, kept.cluster)
         try:
             wishes = Wishes.of(item)

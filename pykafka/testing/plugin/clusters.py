@@ -149,7 +149,10 @@ def connect(cluster: Cluster, handler: str) -> KafkaClient:
     """Return a client of a cluster.
 
     :param handler: "threads" or "gevent"
+    :raises ValueError: it is neither; a fixture or a parameter of the project may be called kafka_handler
     """
+    if handler not in ("threads", "gevent"):
+        raise ValueError(f'kafka_handler is {handler!r}: "threads" or "gevent"; coroutines take kafka_aio_client')
     greenlets = handler == "gevent"
     played = cluster._state.release if isinstance(cluster, FakeCluster) else NEWEST
     if played.numbers < (0, 10):  # brokers that do not list what they speak
@@ -178,6 +181,31 @@ def heal(cluster: Cluster) -> None:
     if isinstance(cluster, RealCluster) or cluster.is_closed:
         return
     cluster.heal()
+
+
+@contextmanager
+def restored(cluster: Cluster) -> Iterator[None]:
+    """End at the end of the block what `heal` leaves and the block added: hooks, and versions of APIs.
+
+    Tests that share a cluster would meet them otherwise. Those that fixtures have added before stay.
+    """
+    if isinstance(cluster, RealCluster) or cluster.is_closed:
+        yield
+        return
+    state, faults = cluster._state, cluster._faults
+    with state.lock:
+        hooks: list[tuple[list[Any], list[Any]]] = [
+            (kind, list(kind)) for kind in (faults.on_request, faults.on_answer)
+        ]
+        versions = dict(state.versions)
+    try:
+        yield
+    finally:
+        with state.lock:
+            for kind, before in hooks:
+                kind[:] = [hook for hook in kind if hook in before]
+            state.versions.clear()
+            state.versions.update(versions)
 
 
 class KafkaClock:

@@ -43,7 +43,9 @@ class Deliveries:
         if isinstance(self._cluster, FakeCluster):
             with self._cluster._locked() as state:
                 if topic not in state.topics:
-                    raise TopicNotFoundError(f"there is no topic {topic!r}; there are: {', '.join(state.topics)}")
+                    raise TopicNotFoundError(
+                        f"there is no topic {topic!r}; there are: {', '.join(state.topics) or 'none'}"
+                    )
                 return [record for one in state.topics[topic].partitions for record in _readable(one, committed)]
         level = "read_committed" if committed else "read_uncommitted"
         greenlets = self._kind == "gevent"
@@ -83,8 +85,15 @@ class Deliveries:
         :raises AssertionError: the topic has others by then
         """
         __tracebackhide__ = True
-        if (values is None) == (count is None) or isinstance(values, str | bytes):
+        listed: Any = values  # callers need not be typed
+        if (
+            (listed is None) == (count is None)
+            or isinstance(listed, str | bytes)
+            or not isinstance(listed, Iterable | None)
+        ):
             raise TypeError("assert_delivered takes a list of values, or count=")
+        if count is not None and (type(count) is not int or count < 0):
+            raise ValueError(f"count is {count!r}: a number of records, 0 or more")
         expected = None if values is None else [_wanted(value, decode is None) for value in values]
         until = self._handler.now() + timeout
         while True:
@@ -98,7 +107,7 @@ class Deliveries:
                 return records
             if problem.stays or self._handler.now() >= until:
                 text = problem.text(f"{timeout:g} s")
-                raise AssertionError(f"topic {topic!r} {text}{f'; {absent}' if absent else ''}")
+                raise AssertionError(f"topic {topic!r} {text}" + (f"\n  {absent}" if absent else ""))
             if on_event_loop():
                 raise RuntimeError(
                     "assert_delivered would block the event loop, on which the records may have to come: write "
@@ -151,7 +160,7 @@ class _Problem:
         self._missing = list(expected)
         came: list[tuple[Record, Any]] = []
         for record in records:
-            value = record.value if decode is None or record.value is None else decode(record.value)
+            value = _decoded(record, decode)
             for wanted in ((), value), ((record.key,), value):
                 if wanted in self._missing:
                     self._missing.remove(wanted)
@@ -185,10 +194,26 @@ class _Problem:
         return "\n".join(lines)
 
 
+def _decoded(record: Record, decode: Callable[[Any], Any] | None) -> Any:
+    if decode is None or record.value is None:
+        return record.value
+    try:
+        return decode(record.value)
+    except Exception as error:
+        error.add_note(f"decode failed for {record.value!r} (partition {record.partition}, offset {record.offset})")
+        raise
+
+
 def _wanted(value: Any, encode: bool) -> tuple[tuple[Any, ...], Any]:
     def as_bytes(one: Any) -> Any:
         return one.encode() if encode and isinstance(one, str) else one
 
+    inner = value[-1] if isinstance(value, tuple) and value else value
+    if isinstance(value, tuple) and len(value) != 2:
+        raise ValueError(f"{value!r} is expected: a tuple is a pair of key and value")
+    # Whatever else is no value of a record, so the wait for it would end in vain.
+    if encode and not isinstance(inner, str | bytes | bytearray | memoryview | None):
+        raise TypeError(f"{inner!r} is expected, but values are bytes, text or None: give decode= to compare others")
     if isinstance(value, tuple):
         key, inner = value
         return (key.encode() if isinstance(key, str) else key,), as_bytes(inner)
