@@ -145,11 +145,11 @@ class Commits:
     ) -> None:
         """Commit offsets; parameters and errors as `GroupOffsets.commit` has them."""
         of = None if callable(offsets) else self.group.ids_of(offsets)  # as they are now: the turn may take a while
-        metadata = self.metadata
+        metadata, owns = self.metadata, self.group.membership.may_commit  # as above
 
         def make() -> Offsets:
             identity = self.group.membership.identity if self.pinned else None
-            committed = self._made(offsets, metadata, go_on, of, identity, min(deadline, self.until))
+            committed = self._made(offsets, metadata, go_on, of, identity, min(deadline, self.until), owns)
             self._note(committed)
             self._failing_since = None
             return committed
@@ -177,12 +177,13 @@ class Commits:
 
         :param deadline: of all attempts, of the handler's clock (s)
         """
-        identity, of = self.group.membership.identity, self.group.ids_of(offsets)
+        member, of = self.group.membership, self.group.ids_of(offsets)
+        identity, owns = member.identity, member.may_commit
         texts = {key: one.metadata for key, one in offsets.items()}
         plain = {key: one.offset for key, one in offsets.items()}
 
         def make() -> dict[TopicPartition, OffsetAndMetadata]:
-            committed = self._made(plain, texts, None, of, identity, min(deadline, self.until))
+            committed = self._made(plain, texts, None, of, identity, min(deadline, self.until), owns)
             self._note(committed)
             self._failing_since = None
             return {key: OffsetAndMetadata(offset, texts[key]) for key, offset in committed.items()}
@@ -360,12 +361,13 @@ class Commits:
         def make() -> None:
             # taken before the offsets: the coordinator refuses a generation that has passed meanwhile
             identity = self.group.membership.identity if self.pinned else None
+            owns = self.group.membership.may_commit
             held = self._held()
             found = self.group.fetch(list(held), go_on)
             ours = {key: offset for key, offset in held.items() if found[key].offset in (offset, -1)}
             self._committed_at.update(dict.fromkeys(held, self._handler.now()))
             try:
-                self._note(self.group.commit(ours, self.metadata, go_on, identity=identity))
+                self._note(self.group.commit(ours, self.metadata, go_on, identity=identity, owns=owns))
             except BaseException:
                 for key in ours:
                     self._committed_at.pop(key, None)
