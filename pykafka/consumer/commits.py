@@ -177,8 +177,8 @@ class Commits:
 
         :param deadline: of all attempts, of the handler's clock (s)
         """
-        member, of = self.group.membership, self.group.ids_of(offsets)
-        identity, owns = member.identity, member.may_commit
+        owns = self.group.membership.may_commit
+        identity, of = self.group.membership.identity, self.group.ids_of(offsets)
         texts = {key: one.metadata for key, one in offsets.items()}
         plain = {key: one.offset for key, one in offsets.items()}
 
