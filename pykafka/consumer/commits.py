@@ -359,9 +359,9 @@ class Commits:
             return not stopping.is_set() and self.owns()
 
         def make() -> None:
+            owns = self.group.membership.may_commit
             # taken before the offsets: the coordinator refuses a generation that has passed meanwhile
             identity = self.group.membership.identity if self.pinned else None
-            owns = self.group.membership.may_commit
             held = self._held()
             found = self.group.fetch(list(held), go_on)
             ours = {key: offset for key, offset in held.items() if found[key].offset in (offset, -1)}
