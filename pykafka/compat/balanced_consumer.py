@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pykafka.compat.deserializing import Deserializer
     from pykafka.compat.simple_consumer import SimpleConsumer
     from pykafka.groups.zookeeper.group import ZooKeeperGroup
-    from pykafka.groups.zookeeper.session import ZooKeeperSession
+    from pykafka.groups.zookeeper.session import Tenure, ZooKeeperSession
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
@@ -138,6 +138,8 @@ class BalancedConsumer(GroupConsumer):
         super()._begin_afresh()
         #: The session in ZooKeeper, and this member's nodes in it; None before it has joined.
         self._joined: tuple[ZooKeeperSession, ZooKeeperGroup] | None = None
+        #: Of the present internal consumer and the noted positions: of the session in which this member had their partitions.
+        self._tenure: Tenure | None = None
         #: The ids of the partitions that were divided last.
         self._divided: set[int] = set()
         self._outage_reported_s = 0.0
@@ -376,6 +378,7 @@ class BalancedConsumer(GroupConsumer):
 
     def _take_assignment(self) -> None:
         """Release the partitions of other members, take those of this member, and consume them."""
+        tenure = self._nodes.session.tenure()
         self._set_watches()
         participants = self._get_participants()
         if self._consumer_id not in participants:
@@ -401,6 +404,7 @@ class BalancedConsumer(GroupConsumer):
                 self._await_processed(self._consumer)
             self._halt_or_report()
         self._forget_positions(p.id for p in held & due)
+        self._tenure = tenure
         # also those of which an answer that did not come has left one node of two
         self._nodes.keep({p.id for p in due})
         self._add_partitions(due - held)
@@ -457,7 +461,9 @@ class BalancedConsumer(GroupConsumer):
             self._report_outage(away_s)
             return False
         self._outage_reported_s = 0.0
-        if state.lost:
+        if (
+            state.lost and self._consumer is None
+        ):  # else it was lost just now: taking the assignment stops the consumer first
             state.lost = ""
             self._add_self()
             self._wanted.set()
@@ -466,13 +472,23 @@ class BalancedConsumer(GroupConsumer):
     def _still_owns(self) -> bool:
         # Other members may have consumed, and committed, further since the session has ended. Kafka, which keeps the offsets,
         # knows nothing of sessions in ZooKeeper, and would take the older positions.
-        joined = self._joined
-        return joined is None or joined[0].may_own()
+        tenure = self._tenure
+        return tenure is None or tenure.may_commit()
+
+    @property
+    def _readable(self) -> SimpleConsumer | None:
+        """The internal consumer; None if others may have its partitions: the worker that stops it may have to wait."""
+        consumer = self._consumer
+        if consumer is None:
+            return None
+        may_take = consumer._engine.may_take
+        return consumer if may_take is None or may_take() else None
 
     def _set_membership(self, consumer: SimpleConsumer) -> None:
         super()._set_membership(consumer)
-        if self._joined is not None:
-            consumer._engine.membership.may_commit = self._nodes.session.may_own
+        tenure = self._tenure
+        if tenure is not None:
+            consumer._engine.membership.may_commit, consumer._engine.may_take = tenure.may_commit, tenure.may_read
 
     def _report_outage(self, away_s: float) -> None:
         """Report to `consume()` that ZooKeeper is away, once it has been away for longer than a restart takes."""
@@ -513,6 +529,7 @@ def _leave(session: ZooKeeperSession, nodes: ZooKeeperGroup, name: str) -> None:
 
     :param name: the group's
     """
+    nodes.session.give_up()
     try:
         if nodes.session.connected:
             nodes.leave()

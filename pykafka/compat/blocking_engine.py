@@ -129,6 +129,8 @@ class BlockingEngine(ConsumerEngine):
         super().__init__(cluster, options, StartRules.of(options.auto_offset_reset), name, before)
         #: Set when the owner of this consumer stops, and waits for `start()` to end.
         self.owner_stopping: EventType | None = None
+        #: Returns whether a call that waits may take messages now; None: always.
+        self.may_take: Callable[[], bool] | None = None
         #: How long to look for leaders when asking for offsets (ms); None for the socket timeout.
         self.search_timeout_ms: int | None = None
         #: Whether `start()` commits where partitions begin that have no commit, as PyKafka 2 does: the group
@@ -271,7 +273,7 @@ class BlockingEngine(ConsumerEngine):
                 if not self.starts.run_within(self.start, left):
                     return None
             self.look()
-            found = take()
+            found = take() if self.may_take is None or self.may_take() else None
             if found is not None or not block:
                 return found
             if not self.await_records(deadline, unblock_event):

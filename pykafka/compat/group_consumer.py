@@ -306,7 +306,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
 
     def _at_once(self) -> Message | None:
         """Return the next message if that needs no wait; coroutines try this before they wait in `consume`."""
-        consumer = self._consumer
+        consumer = self._readable
         return None if consumer is None or self._worker_exceptions else consumer._at_once()
 
     @property

@@ -263,9 +263,8 @@ class ManagedBalancedConsumer(GroupConsumer):
 
     def _at_once(self) -> Message | None:
         """Return the next message if that needs no wait; a sign of life: see `max_poll_interval_ms`."""
-        member = self._member
-        member.activity.count += 1
-        return None if member.sender.idle else super()._at_once()
+        self._member.activity.count += 1
+        return super()._at_once()
 
     @property
     def _readable(self) -> SimpleConsumer | None:

@@ -145,12 +145,12 @@ class Commits:
     ) -> None:
         """Commit offsets; parameters and errors as `GroupOffsets.commit` has them."""
         of = None if callable(offsets) else self.group.ids_of(offsets)  # as they are now: the turn may take a while
-        metadata = self.metadata
+        metadata, owns = self.metadata, self.group.membership.may_commit  # as above
         deadline = self._bounded(deadline)
 
         def make() -> Offsets:
             identity = self.group.membership.identity if self.pinned else None
-            committed = self._made(offsets, metadata, go_on, of, identity, min(deadline, self.until))
+            committed = self._made(offsets, metadata, go_on, of, identity, min(deadline, self.until), owns)
             self._note(committed)
             self._failing_since = None
             return committed
@@ -179,12 +179,13 @@ class Commits:
 
         :param deadline: of all attempts, of the handler's clock (s)
         """
+        owns = self.group.membership.may_commit
         identity, of = self.group.membership.identity, self.group.ids_of(offsets)
         texts = {key: one.metadata for key, one in offsets.items()}
         plain = {key: one.offset for key, one in offsets.items()}
 
         def make() -> dict[TopicPartition, OffsetAndMetadata]:
-            committed = self._made(plain, texts, None, of, identity, min(deadline, self.until))
+            committed = self._made(plain, texts, None, of, identity, min(deadline, self.until), owns)
             self._note(committed)
             self._failing_since = None
             return {key: OffsetAndMetadata(offset, texts[key]) for key, offset in committed.items()}
@@ -360,6 +361,7 @@ class Commits:
             return not stopping.is_set() and self.owns()
 
         def make() -> None:
+            owns = self.group.membership.may_commit
             # taken before the offsets: the coordinator refuses a generation that has passed meanwhile
             identity = self.group.membership.identity if self.pinned else None
             held = self._held()
@@ -367,7 +369,7 @@ class Commits:
             ours = {key: offset for key, offset in held.items() if found[key].offset in (offset, -1)}
             self._committed_at.update(dict.fromkeys(held, self._handler.now()))
             try:
-                self._note(self.group.commit(ours, self.metadata, go_on, identity=identity))
+                self._note(self.group.commit(ours, self.metadata, go_on, identity=identity, owns=owns))
             except BaseException:
                 for key in ours:
                     self._committed_at.pop(key, None)

@@ -202,6 +202,7 @@ class GroupOffsets:
         consumed_in: Mapping[TopicPartition, UUID | None] | None = None,
         identity: tuple[int, str] | None = None,
         deadline: float = math.inf,
+        owns: Callable[[], bool] | None = None,
     ) -> dict[TopicPartition, int]:
         """Commit offsets, each that of the next message to consume.
 
@@ -211,13 +212,14 @@ class GroupOffsets:
         :param consumed_in: the ids of the topics that given offsets are of; by default those of now
         :param identity: generation and member id that all attempts name; by default those of each attempt
         :param deadline: of all attempts, of the handler's clock (s); twice the client's socket timeout at the most
+        :param owns: the `may_commit` of the membership that the offsets are of; by default of this moment's
         :returns: the committed offsets
         :raises ShareLostError: the coordinator does not take them, as this member is out of the group
         :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them. Its cause is a
             `TopicRecreatedError` if all others are committed, and these are of a topic that was deleted and recreated
         """
         began, listener = self._cluster.handler.now(), self.membership.listener
-        deadline = self._bounded(deadline)
+        deadline, owns = self._bounded(deadline), owns or self.membership.may_commit
         current = offsets if callable(offsets) else lambda: offsets
         remaining = dict(current())
         of = dict(consumed_in or self.ids_of(remaining))
@@ -225,12 +227,12 @@ class GroupOffsets:
         gone: dict[TopicPartition, int] = {}
         recreated: list[TopicRecreatedError] = []
         lost: dict[TopicPartition, int] = {}
-        self._check_session(remaining)
+        self._check_session(owns, remaining)
         named = self.membership.identity
 
         def attempt() -> None:
             nonlocal named
-            self._check_session(remaining)  # it may have ended since the first attempt
+            self._check_session(owns, remaining)  # it may have ended since the first attempt
             if callable(offsets):
                 # first the ids: an offset that is newer than its id is not committed, which is safe
                 of.update(self.ids_of(remaining))
@@ -263,7 +265,7 @@ class GroupOffsets:
             if isinstance(error, ShareLostError):
                 raise
             if self._cluster.may_pass(error):
-                self._check_session(remaining)  # that it has ended is why there is no further attempt
+                self._check_session(owns, remaining)  # that it has ended is why there is no further attempt
             remaining.update(lost)
             failed = {(topic, id_): offset for (topic, id_), offset in remaining.items()}
             if isinstance(error, MEMBER_IS_OUT) and self.membership.generation_id >= 0:
@@ -291,10 +293,9 @@ class GroupOffsets:
                 log.debug("group %s: committed offset %d of %s", self._group, offset, key)
         return committed
 
-    def _check_session(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def _check_session(self, owns: Callable[[], bool] | None, offsets: Mapping[TopicPartition, int]) -> None:
         """Raise ShareLostError if this is a member of a group in ZooKeeper that may not own its partitions any more."""
-        may_commit = self.membership.may_commit
-        if may_commit is not None and not may_commit():
+        if owns is not None and not owns():
             raise ShareLostError(
                 f"group {self._group}: the session in ZooKeeper has ended, or may have, so other members may read these "
                 "messages again; the next call for messages joins again",

@@ -196,6 +196,7 @@ class ZooKeeperMembership(PolledMembership):
         """
         self._closing = True
         self.identity.may_commit = None
+        self._session.give_up()
         if leave_group is False:
             log.warning(
                 "group %s: leave_group=False has no effect: ZooKeeper keeps no member without a session", self.group_id
@@ -272,13 +273,14 @@ class ZooKeeperMembership(PolledMembership):
             change.end_generation()  # of the parent process, after a fork
             if self._has_left(change):
                 return None
+            tenure = session.state.tenure()
             self._nodes = MemberNodes(
                 self.group_id, self._name, session.state, self._divide, self._called, self._answer_s
             )
             self._generations += 1
             generation.generation_id = self._generations
             self._joined = False
-            self.identity.may_commit = session.may_own
+            self.identity.may_commit = tenure.may_commit
             self._report(JOINED, f"generation {self._generations}, member {self._name}", self._handler.now() - began)
         return self._nodes
 

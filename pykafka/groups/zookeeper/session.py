@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 ACTIVITY_POLL_INTERVAL_S = 1.0
 #: The shortest pause between these checks (s).
 SHORTEST_PAUSE_S = 0.05
+#: For how long an answer to `Tenure.may_read` holds (s): an application may ask for each message.
+READ_CHECK_S = 0.001
 #: Returns a number that grows with each call of the application, and whether it waits; None after the consumer's end.
 SignsOfLife = Callable[[], "tuple[int, bool] | None"]
 
@@ -54,6 +56,34 @@ class _SentRequests:
         return bool(self.result.ready()) and not isinstance(self.result.exception, UNANSWERED)
 
 
+class Tenure:
+    """What a member has taken in one session: it is over when that session has ended, also if there is another one by then.
+
+    State: `_until` is stored by any worker that reads.
+
+    :param state: of the session
+    """
+
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
+        self._session = state.session
+        self._until = -math.inf
+
+    def may_commit(self) -> bool:
+        """Return whether this member still owns its partitions, so that its positions may be committed."""
+        return self._session is self._state.session and self._state.may_own()
+
+    def may_read(self) -> bool:
+        """Return whether messages may be handed out; False from the moment on at which partitions have to be revoked."""
+        now = self._state.now()
+        if now < self._until:
+            return True
+        if not self.may_commit() or self._state.sure_s <= 0:
+            return False
+        self._until = now + READ_CHECK_S
+        return True
+
+
 class SessionState:
     """A session in ZooKeeper: whether it is lost, and how long it certainly lasts.
 
@@ -64,9 +94,9 @@ class SessionState:
     so that kazoo pings, and connects to another server of the ensemble. That holds for all session states of one client
     together, as kazoo pings for all of them.
 
-    State: changes by single assignments: kazoo's workers store `suspended_since` and `lost`, the worker that asks the rest;
-    both store `_sent`, kazoo's when a connection is there again or the session is lost. The session states of a client are in a
-    dict of its, of which each call is atomic.
+    State: changes by single assignments: kazoo's workers store `suspended_since`, `lost` and `session`, the worker that asks
+    the rest; both store `_sent`, kazoo's when a connection is there again or the session is lost. The session states of a
+    client are in a dict of its, of which each call is atomic.
 
     :param handler: supplies the clock
     :param client: a KazooClient
@@ -83,8 +113,11 @@ class SessionState:
         self._heard_at = heard_at
         self._sent: _SentRequests | None = None
         self._ended = False
-        #: Why the session's nodes are gone; "" while they are there.
+        self.now = handler.now
+        #: Why the session's nodes are gone; "" while they are there, and again when the member has begun anew.
         self.lost = ""
+        #: Stands for the session: another object from its loss on.
+        self.session = object()
         #: Since when the connection has been lost, of the handler's clock (s); None while it is there.
         self.suspended_since: float | None = None
         #: All session states of the client, by identity.
@@ -129,6 +162,19 @@ class SessionState:
     def may_own(self) -> bool:
         """Return whether this member still owns its partitions: when its session has ended, other members may take them."""
         return not self.lost and self._left_s >= 0
+
+    def tenure(self) -> Tenure:
+        """Return what stands for the partitions that the member takes from now on: before it asks which are its own."""
+        return Tenure(self)
+
+    def lose(self, why: str) -> None:
+        """Note that the session's nodes are gone, with each tenure."""
+        self.session = object()  # first: a tenure of this moment has to wait for the next `lost = ""`
+        self.lost = why
+
+    def give_up(self) -> None:
+        """End each tenure, as this member releases its partitions: a commit that is tried again then must not be made."""
+        self.session = object()
 
     @property
     def _left_s(self) -> float:
@@ -249,7 +295,7 @@ class SessionState:
             self.suspended_since = self._handler.now()
         else:
             if state == KazooState.LOST:
-                self.lost = "the ZooKeeper session ended"
+                self.lose("the ZooKeeper session ended")
             sent = self._sent
             # requests that were made without a connection go out now
             waiting = state == KazooState.CONNECTED and sent is not None and not sent.result.ready()
@@ -263,6 +309,7 @@ class SessionState:
         """Stop listening to kazoo; a member that may have lost its partitions by now stays without them."""
         if not self.may_own():
             self.lost = self.lost or "ZooKeeper did not answer until the end"
+        self.give_up()
         self.client.remove_listener(self._session_changed)
         self._ended = True  # its unanswered requests still count for the others
         if self._unanswered is None:
@@ -361,6 +408,12 @@ class ZooKeeperSession:
         state = self.state
         return state is not None and state.may_own()
 
+    def give_up(self) -> None:
+        """End each tenure; see `SessionState.give_up`."""
+        state = self.state
+        if state is not None:
+            state.give_up()
+
     def connect(self, deadline: float | None) -> bool:
         """Connect, or continue to; return whether there is a connection; without a deadline, False means an interrupt.
 
@@ -421,7 +474,7 @@ class ZooKeeperSession:
     def _silent(self, state: SessionState, why: str) -> None:
         """End the session for an application that makes no calls; its own worker calls this."""
         log.warning("group %s: %s; this member leaves, and the next call joins again", self._group, why)
-        state.lost = why
+        state.lose(why)
         if self.state is state:
             end_session(state.client)
         self._changed()

@@ -33,7 +33,7 @@ LOOKS: dict[str, Look] = {
     "connected": (ZooKeeperSession, "state", lambda session: session.connected),
     "stale": (ZooKeeperSession, "state", lambda session: session.stale),
     "may_own": (ZooKeeperSession, "state", lambda session: session.may_own()),
-    "still_owns": (BalancedConsumer, "_joined", lambda consumer: consumer._still_owns()),
+    "still_owns": (BalancedConsumer, "_tenure", lambda consumer: consumer._still_owns()),
     "zookeeper": (BalancedConsumer, "_joined", lambda consumer: consumer._zookeeper),
     "leave": (AssignmentFollower, "_leaving", lambda follower: follower._begin_leaving(False, (), None)),
 }
