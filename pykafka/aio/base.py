@@ -186,6 +186,13 @@ class Opening(Generic[O]):
         self._make = make
         self._made: O | None = None
 
+    if not TYPE_CHECKING:  # a checker of types says the same, before the program runs
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"{name!r} is asked of what is not open yet: use `async with ... as opened`, or `opened = await ...`"
+            )
+
     def __await__(self) -> Generator[Any, Any, O]:
         return bridged(self._make).__await__()
 

@@ -163,3 +163,16 @@ def test_what_cannot_be_awaited_is_refused_by_name(
                 await getattr(client, method)(**options)
 
     asyncio.run(main())
+
+
+def test_what_is_not_open_says_how_to_open_it(cluster: EmbeddedCluster, run: Run) -> None:
+    async def main() -> None:
+        async with KafkaClient(cluster.hosts) as client:
+            producer: Any = client.producer()
+            with pytest.raises(AttributeError, match="'produce' is asked of what is not open yet: use `async with"):
+                await producer.produce("more", b"value")
+            opened = await producer
+            await (await opened.produce("more", b"value"))
+            await opened.close()
+
+    run(main())

@@ -26,7 +26,7 @@ from pykafka.exceptions import (
 from pykafka.handlers import ThreadingHandler
 from pykafka.testing import FakeCluster, simulate
 from pykafka.testing.checker import Checker, Kind
-from pykafka.testing.history import Call, Commit, History, OpenProducer, Outcome, Seen, Send
+from pykafka.testing.history import Call, Commit, History, OpenProducer, Outcome, Seen, Send, Subscribe
 from pykafka.testing.simulate import report, shrink
 from pykafka.testing.simulation.extras import ORDERS, PARCELS
 from pykafka.testing.simulation.ordinary import ORDINARY
@@ -442,6 +442,17 @@ def test_what_was_found_with_few_faults(pinned: str) -> None:
     seed, plan = PINNED[pinned]
     result = Simulation(seed, plan).run()
     assert not result.failed, report(result)
+
+
+@pytest.mark.parametrize(("words", "is_explained"), [(("leaderless", "orders"), True), (("stop", "1"), False)])
+def test_a_topic_without_a_leader_explains_a_consumer_that_does_not_start(
+    words: tuple[str, ...], is_explained: bool
+) -> None:
+    """A consumer of PyKafka 2 does not start without all leaders: seed 1500103206."""
+    story = Story()
+    story.fault(*words, number=1)
+    story.fail(story.invoke("z1", Subscribe(("orders",))), "LeaderNotFoundError")
+    assert (Checker(ordinary=ORDINARY).check(story) == []) is is_explained
 
 
 @pytest.mark.parametrize(("words", "is_explained"), [(("isolate", "1"), True), (("fail", "ElectLeaders"), False)])

@@ -165,6 +165,8 @@ ORDINARY: tuple[Ordinary, ...] = (
     # All are stopped that were in sync.
     Ordinary(("RequestTimedOut",), ("send",), ("leaderless {topic}",), LASTS_MS),
     Ordinary(("LeaderNotFoundError",), faults=("leaderless",), lasts_ms=LASTS_MS, processes=("a1",)),
+    # A consumer of PyKafka 2 asks for all leaders when it starts, and all that were in sync are stopped.
+    Ordinary(("LeaderNotFoundError",), ("subscribe",), ("leaderless orders",), LASTS_MS),
     # A topic that a look-up has made anew has one replica, and no leader while that one is stopped.
     Ordinary(("RequestTimedOut",), ("send",), ("stop", "isolate"), LASTS_MS, processes=("p5",)),
     # The preferred leader is away, cut off from the controller, or does not have all yet.
