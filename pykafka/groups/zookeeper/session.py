@@ -57,7 +57,7 @@ class _SentRequests:
 
 
 class Tenure:
-    """What a member has taken in one session: it is over when that session has ended, also if there is another one by then.
+    """The partitions that a member has taken in one session: over once that has ended, also if there is another by then.
 
     State: `_until` is stored by any worker that reads.
 

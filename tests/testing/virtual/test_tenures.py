@@ -23,7 +23,7 @@ COUNT = 20
 
 
 class Place(NamedTuple):
-    """What a program has."""
+    """Virtual time, its ZooKeeper and its brokers."""
 
     virtual: VirtualHandler
     server: ZooKeeper
