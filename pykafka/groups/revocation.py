@@ -137,14 +137,22 @@ class Revocation:
             run = in_context(run)
         self._committed = ended
         try:
-            engine.handler.spawn(run, name=f"pykafka.RevocationCommit.{engine.options.consumer_group}")
-        except RuntimeError as error:
-            log.error("group %s: no worker can commit, so the call waits: %s", engine.options.consumer_group, error)
-            run()
+            try:
+                engine.handler.spawn(run, name=f"pykafka.RevocationCommit.{engine.options.consumer_group}")
+            except RuntimeError as error:
+                log.error("group %s: no worker can commit, so the call waits: %s", engine.options.consumer_group, error)
+                run()
+        except BaseException:  # an interrupt: there may be no worker to wait for, so the next call commits
+            self._committed = self._error = None
+            raise
 
     def _run(self, offsets: dict[TopicPartition, int], ended: EventType) -> None:
+        group = self._engine.options.consumer_group
+        text = f"group {group}: the worker that commits before a rebalance was ended from outside"
+        self._error = OffsetsNotCommitted(text, {(key.topic, key.partition): at for key, at in offsets.items()})
         try:
             self._commit(offsets, False)
+            self._error = None
         except Exception as error:  # noqa: BLE001 - `commit` raises it in a call of the application
             self._error = error
         finally:

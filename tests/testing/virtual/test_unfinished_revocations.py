@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
+from greenlet import GreenletExit
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
@@ -368,6 +369,68 @@ def test_an_interrupt_costs_no_revocation(run: Run, virtual: VirtualHandler, pro
                 assert calls == 1 or (calls == 2 and not is_held)  # twice if its first hook was interrupted
                 first.consumer.subscribe(TOPIC)
                 first.poll_until(lambda: len(first.consumer.assignment()) == PARTITIONS)
+            first.consumer.close()
+
+    run(program)
+
+
+@EACH
+@pytest.mark.parametrize("has_worker", [True, False])
+def test_an_interrupt_before_its_worker_begins_costs_no_commit(
+    run: Run, virtual: VirtualHandler, protocol: str, has_worker: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next calls waited for a worker that was never there, and yielded no records."""
+
+    def refuse(*_: object, **__: object) -> None:
+        if has_worker:
+            raise Interrupted
+        raise RuntimeError("can't start new thread")
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise Interrupted
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol) as first:
+            commits = first.consumer._engine.commits
+            assert commits is not None
+            hold = cluster.hold("OffsetCommit")
+            first.consumer.commit_async({TopicPartition(TOPIC, 0): 1})
+            first.consumer.subscribe("other")
+            first.poll_until(first.is_revoked)
+            with monkeypatch.context() as patch:
+                patch.setattr(commits, "commit_at_stop", interrupt)
+                patch.setattr(virtual, "spawn", refuse)
+                hold.release()
+                with pytest.raises(Interrupted):
+                    first.poll_for(5.0)
+            first.poll_until(lambda: "other" in {key.topic for key in first.consumer.assignment()})
+            keys = [TopicPartition(TOPIC, id_) for id_ in range(PARTITIONS)]
+            committed = first.consumer.committed(*keys)
+            assert [getattr(committed[key], "offset", None) for key in keys] == [RECORDS] * PARTITIONS
+            first.consumer.close()
+
+    run(program)
+
+
+@EACH
+def test_a_worker_that_is_ended_from_outside_has_not_committed(
+    run: Run, virtual: VirtualHandler, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The partitions were given up as if it had: the next owner read the records again, and nobody had heard of it."""
+
+    def end(*_: object, **__: object) -> None:
+        raise GreenletExit
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        with reading(client, protocol) as first:
+            commits = first.consumer._engine.commits
+            assert commits is not None
+            with monkeypatch.context() as patch:
+                patch.setattr(commits, "commit_at_stop", end)
+                first.consumer.subscribe("other")
+                with pytest.raises(OffsetsNotCommitted, match=f"group {GROUP}: the worker that commits .* was ended"):
+                    first.poll_for(5.0)
+            first.poll_until(lambda: "other" in {key.topic for key in first.consumer.assignment()})
             first.consumer.close()
 
     run(program)
