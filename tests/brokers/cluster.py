@@ -422,9 +422,11 @@ def known_brokers(port: int, topic: bytes | None = None) -> set[int]:
     topics = [] if topic is None else [struct.pack(">h", len(topic)) + topic]
     body = struct.pack(">hhihi", 3, 0, 1, -1, len(topics)) + b"".join(topics)
     try:
-        with socket.create_connection((settings.HOST, port), timeout=5) as connection:
+        with (
+            socket.create_connection((settings.HOST, port), timeout=5) as connection,
+            connection.makefile("rb") as stream,  # without its end the socket stays open
+        ):
             connection.sendall(struct.pack(">i", len(body)) + body)
-            stream = connection.makefile("rb")
             answer = stream.read(struct.unpack(">i", stream.read(4))[0])
     except (OSError, struct.error):
         return set()

@@ -57,7 +57,11 @@ def fill(client: KafkaClient, topic: str, count: int = 30) -> list[TopicPartitio
 
 def test_a_classic_group(client3: KafkaClient, topic: str) -> None:
     admin, group, idle = client3.admin, unique("g"), unique("g")
-    admin.alter_group_offsets(idle, {(topic, 0): 0})
+    # the coordinator hears of a new topic some milliseconds after the controller has answered
+    until(
+        client3.cluster.handler,
+        lambda: not admin.alter_group_offsets(idle, {(topic, 0): 0}, raise_errors=False).errors,
+    )
     with member(client3, group, topic):
         listed = {one.group: one for one in admin.list_groups()}
         assert listed[group].type == GroupType.CLASSIC

@@ -144,6 +144,7 @@ def test_another_mechanism(secure_kafka: KafkaCluster, handler: Handler, steps: 
         if after == "delegation token":
             token = delegation_token(secure_kafka)
             new: Mechanism = DelegationToken(token.token_id, token.hmac, "SCRAM-SHA-256")
+            eventually(lambda: logs_in(secure_kafka, "SASL_PLAINTEXT", new))
         else:
             new = credentials(secure_kafka, after)
         client.set_credentials(new)

@@ -151,7 +151,7 @@ def test_a_registry_that_is_gone_meanwhile_is_unavailable(stub: RegistryStub, ha
     stub.fail(404, times=1)
     stub.fail(503, times=20)
     with pytest.raises(RegistryUnavailableError, match="503"):
-        Registry(stub.url, handler, timeout_ms=200).schema(2)
+        Registry(stub.url, handler, timeout_ms=1_000).schema(2)
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"schema": 3}'])
