@@ -461,9 +461,8 @@ class BalancedConsumer(GroupConsumer):
             self._report_outage(away_s)
             return False
         self._outage_reported_s = 0.0
-        if (
-            state.lost and self._consumer is None
-        ):  # else it was lost just now: taking the assignment stops the consumer first
+        # with a consumer it was lost just now: taking the assignment stops that one first
+        if state.lost and self._consumer is None:
             state.lost = ""
             self._add_self()
             self._wanted.set()

@@ -26,7 +26,7 @@ from pykafka.exceptions import (
 from pykafka.handlers import ThreadingHandler
 from pykafka.testing import FakeCluster, simulate
 from pykafka.testing.checker import Checker, Kind
-from pykafka.testing.history import Call, Commit, History, OpenProducer, Outcome, Seen, Send, Subscribe
+from pykafka.testing.history import Action, Call, Commit, History, OpenProducer, Outcome, Seen, Send, Subscribe
 from pykafka.testing.simulate import report, shrink
 from pykafka.testing.simulation.extras import ORDERS, PARCELS
 from pykafka.testing.simulation.ordinary import ORDINARY
@@ -444,24 +444,27 @@ def test_what_was_found_with_few_faults(pinned: str) -> None:
     assert not result.failed, report(result)
 
 
+def explains(words: tuple[str, ...], process: str, action: Action, error: str, outcome: Outcome) -> bool:
+    """Return whether a fault explains that an operation, which begins and ends in it, fails with an error."""
+    story = Story()
+    story.fault(*words, number=1)
+    ends = story.fail if outcome is Outcome.FAIL else story.unknown
+    ends(story.invoke(process, action), error)
+    return Checker(ordinary=ORDINARY).check(story) == []
+
+
 @pytest.mark.parametrize(("words", "is_explained"), [(("leaderless", "orders"), True), (("stop", "1"), False)])
 def test_a_topic_without_a_leader_explains_a_consumer_that_does_not_start(
     words: tuple[str, ...], is_explained: bool
 ) -> None:
     """A consumer of PyKafka 2 does not start without all leaders: seed 1500103206."""
-    story = Story()
-    story.fault(*words, number=1)
-    story.fail(story.invoke("z1", Subscribe(("orders",))), "LeaderNotFoundError")
-    assert (Checker(ordinary=ORDINARY).check(story) == []) is is_explained
+    assert explains(words, "z1", Subscribe(("orders",)), "LeaderNotFoundError", Outcome.FAIL) is is_explained
 
 
 @pytest.mark.parametrize(("words", "is_explained"), [(("isolate", "1"), True), (("fail", "ElectLeaders"), False)])
 def test_a_broker_that_is_cut_off_cannot_be_elected(words: tuple[str, ...], is_explained: bool) -> None:
     """It is out of sync once another one leads: seed 1500009715."""
-    story = Story()
-    story.fault(*words, number=1)
-    story.unknown(story.invoke("a1", Call("elect leaders")), "PreferredLeaderNotAvailable")
-    assert (Checker(ordinary=ORDINARY).check(story) == []) is is_explained
+    assert explains(words, "a1", Call("elect leaders"), "PreferredLeaderNotAvailable", Outcome.UNKNOWN) is is_explained
 
 
 @pytest.mark.parametrize(
@@ -477,10 +480,7 @@ def test_a_batch_whose_fate_is_open_explains_those_that_are_never_sent(
     words: tuple[str, ...], is_explained: bool
 ) -> None:
     """They wait behind it until they are too old: seed 20607609701600."""
-    story = Story()
-    story.fault(*words, number=1)
-    story.fail(story.invoke("p", Send("t", 1, 0)), "ResponseTimeoutError")
-    assert (Checker(ordinary=ORDINARY).check(story) == []) is is_explained
+    assert explains(words, "p", Send("t", 1, 0), "ResponseTimeoutError", Outcome.FAIL) is is_explained
 
 
 @pytest.mark.parametrize(
@@ -493,7 +493,4 @@ def test_a_leader_that_is_cut_off_explains_records_that_are_given_up(
     error: str, words: tuple[str, ...], is_explained: bool
 ) -> None:
     """It waits for followers that copy from the new leader: seed 1000980431, of a release without sequence numbers."""
-    story = Story()
-    story.fault(*words, number=1)
-    story.unknown(story.invoke("p", Send("t", 1, 0)), error)
-    assert (Checker(ordinary=ORDINARY).check(story) == []) is is_explained
+    assert explains(words, "p", Send("t", 1, 0), error, Outcome.UNKNOWN) is is_explained

@@ -205,19 +205,16 @@ def _decoded(record: Record, decode: Callable[[Any], Any] | None) -> Any:
 
 
 def _wanted(value: Any, encode: bool) -> tuple[tuple[Any, ...], Any]:
-    def as_bytes(one: Any) -> Any:
-        return one.encode() if encode and isinstance(one, str) else one
-
-    inner = value[-1] if isinstance(value, tuple) and value else value
-    if isinstance(value, tuple) and len(value) != 2:
-        raise ValueError(f"{value!r} is expected: a tuple is a pair of key and value")
-    # Whatever else is no value of a record, so the wait for it would end in vain.
-    if encode and not isinstance(inner, str | bytes | bytearray | memoryview | None):
-        raise TypeError(f"{inner!r} is expected, but values are bytes, text or None: give decode= to compare others")
+    key: tuple[Any, ...] = ()
     if isinstance(value, tuple):
-        key, inner = value
-        return (key.encode() if isinstance(key, str) else key,), as_bytes(inner)
-    return (), as_bytes(value)
+        if len(value) != 2:
+            raise ValueError(f"{value!r} is expected: a tuple is a pair of key and value")
+        first, value = value
+        key = (first.encode() if isinstance(first, str) else first,)
+    # Whatever else is no value of a record, so the wait for it would end in vain.
+    if encode and not isinstance(value, str | bytes | bytearray | memoryview | None):
+        raise TypeError(f"{value!r} is expected, but values are bytes, text or None: give decode= to compare others")
+    return key, value.encode() if encode and isinstance(value, str) else value
 
 
 def _shown(wanted: tuple[tuple[Any, ...], Any]) -> str:

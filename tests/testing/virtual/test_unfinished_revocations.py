@@ -11,6 +11,7 @@ from greenlet import GreenletExit
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
+from pykafka.consumer.commits import Commits
 from pykafka.exceptions import OffsetsNotCommitted
 from pykafka.groups.kip848.membership import ConsumerGroupMembership
 from pykafka.kafkaconsumer import KafkaConsumer
@@ -95,6 +96,12 @@ class Reader:
         while not is_over() and self._now() < ends:
             self.poll()
         assert is_over(), self.heard
+
+    @property
+    def commits(self) -> Commits:
+        commits = self.consumer._engine.commits
+        assert commits is not None
+        return commits
 
     def is_revoked(self) -> bool:
         return "revoked" in dict(self.heard)
@@ -326,10 +333,8 @@ def test_an_error_of_the_worker_ends_the_revocation(
 
     def program(cluster: FakeCluster, client: KafkaClient) -> None:
         with reading(client, protocol) as first:
-            commits = first.consumer._engine.commits
-            assert commits is not None
             with monkeypatch.context() as patch:
-                patch.setattr(commits, "_note", fail)
+                patch.setattr(first.commits, "_note", fail)
                 with cluster.hold("OffsetCommit"):
                     first.consumer.subscribe("other")
                     first.poll_until(first.is_revoked)
@@ -391,14 +396,12 @@ def test_an_interrupt_before_its_worker_begins_costs_no_commit(
 
     def program(cluster: FakeCluster, client: KafkaClient) -> None:
         with reading(client, protocol) as first:
-            commits = first.consumer._engine.commits
-            assert commits is not None
             hold = cluster.hold("OffsetCommit")
             first.consumer.commit_async({TopicPartition(TOPIC, 0): 1})
             first.consumer.subscribe("other")
             first.poll_until(first.is_revoked)
             with monkeypatch.context() as patch:
-                patch.setattr(commits, "commit_at_stop", interrupt)
+                patch.setattr(first.commits, "commit_at_stop", interrupt)
                 patch.setattr(virtual, "spawn", refuse)
                 hold.release()
                 with pytest.raises(Interrupted):
@@ -423,10 +426,8 @@ def test_a_worker_that_is_ended_from_outside_has_not_committed(
 
     def program(cluster: FakeCluster, client: KafkaClient) -> None:
         with reading(client, protocol) as first:
-            commits = first.consumer._engine.commits
-            assert commits is not None
             with monkeypatch.context() as patch:
-                patch.setattr(commits, "commit_at_stop", end)
+                patch.setattr(first.commits, "commit_at_stop", end)
                 first.consumer.subscribe("other")
                 with pytest.raises(OffsetsNotCommitted, match=f"group {GROUP}: the worker that commits .* was ended"):
                     first.poll_for(5.0)
