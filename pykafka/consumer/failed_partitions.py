@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.fetching_consumer import FetchingConsumer
+    from pykafka.network.node import Node
     from pykafka.utils.backoff import Backoff
 
 
@@ -70,6 +71,8 @@ class FailedPartition:
     :param waited: whether buffered messages had to be read first; then the same offset is tried once more
     :param astray: whether the broker that was asked for another position may not lead the partition any more
     :param asked: whether a broker was asked for another position in vain; from then on the errors of these requests count
+    :param unsure: whether another broker may lead the partition, and have the position: one that is cut off from the controller
+        believes that it leads on, and its log may end before
     """
 
     owned: OwnedPartition
@@ -79,6 +82,7 @@ class FailedPartition:
     waited: bool = False
     astray: bool = False
     asked: bool = False
+    unsure: bool = False
 
     @property
     def moved(self) -> bool:
@@ -107,11 +111,23 @@ class FailedPartition:
         if self.astray:
             return True
         if isinstance(error, (OffsetOutOfRangeError, LogTruncationError)):
-            # The log may be that of a topic that was created again; ids show that.
-            return self.owned.topic_id is not None and not self.moved and not self.has_unread
+            # The log may be that of a topic that was created again; ids show that. Or that of a former leader.
+            may_help = self.owned.topic_id is not None or (self.unsure and not self.waited)
+            return may_help and not self.moved and not self.has_unread
         if isinstance(error, (OffsetResetNeededError, TopicRecreatedError)):
             return False
         return may_lead_no_more(error)
+
+    @property
+    def refused_by(self) -> Node | None:
+        """The leader whose log has not the position; None: another broker leads by now, or none."""
+        leader = self.owned.partition.leader
+        return leader if leader is not None and self.error.broker in (None, leader.address) else None
+
+    @property
+    def is_led_elsewhere(self) -> bool:
+        """Whether the position is to be tried at the leader of now, as it was a former one that does not have it."""
+        return self.unsure and isinstance(self.error, OffsetOutOfRangeError) and self.refused_by is None
 
 
 def may_lead_no_more(error: KafkaException) -> bool:
@@ -136,6 +152,8 @@ class FailedPartitions:
         # How often in a row each partition has failed, and its last error.
         self._failures: dict[OwnedPartition, int] = {}
         self._errors: dict[OwnedPartition, KafkaException] = {}
+        # Positions that a former leader did not have, by their numbers (`moves`), until they are fetched at the present one.
+        self._sent_on: dict[OwnedPartition, int] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -148,6 +166,9 @@ class FailedPartitions:
 
     def add(self, owned: OwnedPartition, moves: int, error: KafkaException) -> FailedPartition:
         """Look after a partition that has failed; parameters as `FailedPartition` has them."""
+        if owned.trouble_since is None:  # it was fetched
+            self._sent_on.pop(owned, None)
+        sent_on = self._sent_on.get(owned) == moves
         if isinstance(error, LOST) and not isinstance(self._errors.get(owned, error), LOST):
             owned.trouble_since = None  # its broker answers: an outage before that is over
         lasts = owned.trouble_since is not None
@@ -156,9 +177,15 @@ class FailedPartitions:
         # An offset is corrected at once, and so is a leader epoch; if it is wrong again before anything was fetched, the
         # broker contradicts itself, and there is no need to hurry.
         at_once = isinstance(error, (*LOST, FencedLeaderEpoch)) and not lasts
-        due = self._now() if at_once else self._due_after(failures)
-        failed = self._open[owned] = FailedPartition(owned, moves, error, due)
+        is_outside = isinstance(error, OffsetOutOfRangeError)
+        due = self._now() if at_once or (is_outside and sent_on) else self._due_after(failures)
+        unsure = is_outside and not lasts and not sent_on
+        failed = self._open[owned] = FailedPartition(owned, moves, error, due, unsure=unsure)
         return failed
+
+    def send_on(self, failed: FailedPartition) -> None:
+        """Note that a position is tried at another leader, once: two brokers that name each other must not make a loop."""
+        self._sent_on[failed.owned] = failed.moves
 
     def close(self, failed: FailedPartition) -> None:
         """Look no more after a partition."""
@@ -174,6 +201,7 @@ class FailedPartitions:
             del self._open[owned]
             self._failures.pop(owned, None)
             self._errors.pop(owned, None)
+            self._sent_on.pop(owned, None)
 
     def error_of(self, owned: OwnedPartition) -> KafkaException | None:
         """Return why a partition is not fetched, also while it is tried again; None if it is. Any worker may call this."""

@@ -290,7 +290,11 @@ class Recovery(BackgroundWorker):
 
     def _serve(self, consumer: FetchingConsumer, due: list[FailedPartition]) -> None:
         """Fetch partitions again, each as its error demands."""
-        if any(failed.wants_metadata for failed in due):
+        wanting = [failed for failed in due if failed.wants_metadata]
+        for leader in {failed.refused_by: None for failed in wanting if failed.unsure}:
+            if leader is not None:
+                consumer.cluster.stale_brokers.distrust(leader.id)
+        if wanting:
             self._refresh(consumer, {failed.owned.key.topic for failed in due})
         unread = [failed.owned for failed in due if not failed.has_unread]
         consumer.give_up_gone(unread)  # which forgets them at the next step
@@ -306,6 +310,11 @@ class Recovery(BackgroundWorker):
             elif failed.has_unread:
                 self._failed_partitions.wait_first(failed)
             elif failed.waited:
+                ready.append(failed)
+            elif failed.is_led_elsewhere:
+                log.info("partition %s: %s; asking its present leader", failed.owned.key, failed.error)
+                self._failed_partitions.send_on(failed)
+                self._errors_to_raise.note_trouble(failed.owned)
                 ready.append(failed)
             else:
                 lost.append(failed)

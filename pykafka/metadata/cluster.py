@@ -112,15 +112,16 @@ class BaseCluster(Reporting):
         self.client_rack: str = get_string(client_rack or "", "client_rack")
         #: Whether looking up a topic may create it.
         self.allow_auto_create_topics = bool(allow_auto_create_topics)
-        lookup = self.settings.client_dns_lookup
-        self._seeds = Seeds(hosts, zookeeper_hosts, lookup, handler, self.socket_timeout_ms)
+        self._seeds = Seeds(hosts, zookeeper_hosts, self.settings.client_dns_lookup, handler, self.socket_timeout_ms)
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
         self.internal_topics = InternalTopics(self)
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter, self._known_versions)
+        #: The brokers whose metadata did not help.
+        self.stale_brokers = self._known_brokers.stale
         #: The coordinators that members of this client have found: others need not ask.
-        self.coordinators = Coordinators(handler, self._known_brokers.stale)
+        self.coordinators = Coordinators(handler, self.stale_brokers)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
         self._cache = MetadataCache(handler, self._known_brokers, self._topics)
         # The answer of `topic_names`, and when it expires (s).
@@ -129,7 +130,7 @@ class BaseCluster(Reporting):
         self.retry_backoff = Backoff(metadata.retry_backoff_ms, metadata.retry_backoff_max_ms, handler.random)
         #: When metadata is asked for, and the `generation` that counts the answers.
         self.refresh_schedule = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
-        doubting = self._known_brokers.stale.doubting
+        doubting = self.stale_brokers.doubting
         self._refresh = MetadataRefresh(handler, self.refresh_schedule, self._update, self._held, doubting)
         self._closed = False
         #: Whether `close()` has ended everything.
@@ -491,11 +492,8 @@ class BaseCluster(Reporting):
                 raise refused.with_context(partition=partition)
             text = "the cluster has no such topic or partition; create it, or check the name"
             raise UnknownTopicOrPartition(text, topic=topic, partition=partition)
-        raise LeaderNotFoundError(
-            "no broker leads this partition at present; check that its replicas are up",
-            topic=topic,
-            partition=partition,
-        )
+        text = "no broker leads this partition at present; check that its replicas are up"
+        raise LeaderNotFoundError(text, topic=topic, partition=partition)
 
     def find_leaders(self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None) -> None:
         """Ask for metadata in one request if leaders are unknown, but not twice in a moment.

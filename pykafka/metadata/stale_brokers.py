@@ -95,6 +95,14 @@ class StaleBrokers:
         useless.pop(broker_id, None)
         self._useless = {**useless, broker_id: None}
 
+    def distrust(self, leader_id: int) -> None:
+        """Ask a leader after all others, and before it the broker that answered last: both may be cut off.
+
+        :param leader_id: of a broker whose log has not what was read of it, as far as anybody says that it leads
+        """
+        for broker_id in (*list(self._answered)[-1:], leader_id):
+            self.set_aside(broker_id)
+
     def passed_over(self, broker_id: int) -> None:
         """Note that a broker gave no answer: while the client looks for a better one, it is the others' turn first."""
         if self._useless:

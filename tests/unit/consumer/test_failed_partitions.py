@@ -87,6 +87,44 @@ def test_a_position_out_of_range_ends_the_outage_before_it(cases: FailedPartitio
     assert (again.asked, again.astray) == (True, True)
 
 
+def test_a_position_is_tried_at_another_leader_once_until_it_is_fetched(cases: FailedPartitions, clock: Clock) -> None:
+    """Two brokers that name each other must not make a loop; nor is the reset to be late if both lack the position."""
+    part, error = owned(), OffsetOutOfRangeError(broker="a:9092")
+    leader: Any = mock.Mock(address="a:9092")
+    part.partition.leader = leader
+    first = cases.add(part, 0, error)
+    assert (first.unsure, first.wants_metadata, first.is_led_elsewhere) == (True, True, False)
+    assert first.refused_by is leader
+    leader.address = "b:9092"
+    found: Any = first.is_led_elsewhere, first.refused_by
+    assert found == (True, None)
+    cases.send_on(first)
+    part.trouble_since = clock.now
+    cases.add(part, 0, NotLeaderForPartition())
+    cases.add(part, 0, FencedLeaderEpoch())
+    assert cases.due() == []
+    second = cases.add(part, 0, error)
+    assert (second.unsure, second.wants_metadata, second.is_led_elsewhere) == (False, False, False)
+    assert cases.due() == [second]
+    part.trouble_since = None  # it was fetched
+    assert cases.add(part, 0, error).unsure
+
+
+@pytest.mark.parametrize("leader", [None, "b:9092"])
+@pytest.mark.parametrize("refused_by", [None, "a:9092"])
+def test_only_the_refusal_of_a_former_leader_is_no_reason_for_a_reset(
+    cases: FailedPartitions, leader: str | None, refused_by: str | None
+) -> None:
+    """If it is not known who has refused, the leader has."""
+    part = owned()
+    part.partition.leader = leader and mock.Mock(address=leader)
+    case = cases.add(part, 0, OffsetOutOfRangeError(broker=refused_by))
+    found = [case.is_led_elsewhere]
+    case.error = TopicRecreatedError("made anew", None, None)
+    found.append(case.is_led_elsewhere)
+    assert found == [leader is None or refused_by is not None, False]
+
+
 def test_partitions_that_fail_together_are_tried_together(cases: FailedPartitions, clock: Clock) -> None:
     first = cases.add(owned(), 0, NotLeaderForPartition())
     clock.now += PAUSE_S * (1 - JOIN) / 4

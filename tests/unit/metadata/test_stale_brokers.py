@@ -125,6 +125,17 @@ def test_brokers_come_in_turn(stale: StaleBrokers, clock: Clock) -> None:
     assert not stale.order()
 
 
+def test_a_distrusted_leader_is_asked_last_and_before_it_who_named_it(stale: StaleBrokers) -> None:
+    stale.distrust(2)
+    assert stale.order() == {2: 1}
+    for broker in (2, 3):
+        stale.judge(broker, _answer([(1, 3)]), _known([(1, 3)]))
+    stale.distrust(1)
+    assert stale.order() == {2: 1, 3: 2, 1: 3}
+    stale.distrust(3)
+    assert stale.order() == {2: 1, 1: 2, 3: 3}
+
+
 def test_a_broker_that_does_not_answer_keeps_its_place_in_quiet_times(stale: StaleBrokers) -> None:
     stale.passed_over(2)
     assert not stale.order()

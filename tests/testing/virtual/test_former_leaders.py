@@ -1,0 +1,194 @@
+"""Consumers whose next offset a former leader, which is cut off and believes that it leads on, has not, in virtual time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.common import TopicPartition
+from pykafka.exceptions import OffsetOutOfRangeError, OffsetResetNeededError
+from pykafka.protocol import wire
+from pykafka.testing import FakeCluster
+from pykafka.testing.call import Call
+from pykafka.testing.virtual import Scheduler, VirtualHandler
+
+ORDERS = TopicPartition("orders", 0)
+#: The leader of the beginning, and the one that is elected behind its back.
+FORMER, PRESENT = 1, 2
+#: How many records the former leader has, and the present one.
+FEW, MANY = 2, 5
+#: Without leader epochs; without ids of topics; with both.
+RELEASES = ["0.8.2", "1.1.1", "2.4.1", "2.8.2", "4.4"]
+#: How long a consumer may take that has to ask one broker more, without any pause (s).
+AT_ONCE_S = 0.3
+
+
+@contextmanager
+def _led_twice(
+    virtual: VirtualHandler, release: str, everyone: bool = False
+) -> Iterator[tuple[FakeCluster, KafkaClient]]:
+    """Yield a cluster, and a client that knows the leader of the beginning, which is cut off by now and has fewer records.
+
+    :param everyone: whether all brokers are cut off, so that nobody hears of the present leader
+    """
+    with (
+        FakeCluster(3, handler=virtual, as_version=release) as cluster,
+        KafkaClient(cluster.hosts, handler=virtual) as client,
+        KafkaClient(cluster.hosts, handler=virtual) as other,
+        other.producer() as producer,
+    ):
+        cluster.create_topic(ORDERS.topic, 1, 3)
+        cluster.set_leader(*ORDERS, FORMER)
+        for value in range(FEW):
+            producer.produce(ORDERS.topic, b"%d" % value, partition=0).get(10)
+        assert client.cluster.leader(*ORDERS).id == FORMER
+        for broker in cluster.broker_ids if everyone else [FORMER]:
+            cluster.isolate(broker)
+        cluster.set_leader(*ORDERS, PRESENT)
+        while not everyone and other.cluster.leader(*ORDERS).id != PRESENT:
+            other.cluster.update([ORDERS.topic])
+        for value in range(FEW, FEW if everyone else MANY):
+            producer.produce(ORDERS.topic, b"%d" % value, partition=0).get(10)
+        yield cluster, client
+
+
+def _read(consumer: Any, virtual: VirtualHandler, seconds: float) -> list[int]:
+    until = virtual.now() + seconds
+    read: list[int] = []
+    while virtual.now() < until and not read:
+        read += [record.offset for record in consumer.poll(timeout=0.1)]
+    return read
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("reset", ["earliest", "latest", "none"])
+def test_an_offset_that_a_former_leader_has_not_is_read_from_the_present_one(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str, reset: str
+) -> None:
+    """The consumer began again where `auto_offset_reset` says, in a log that nobody else reads: seed 1500046089."""
+
+    def program() -> list[int]:
+        with (
+            _led_twice(virtual, release) as (_, client),
+            client.consumer(auto_offset_reset=reset) as consumer,
+        ):
+            consumer.assign([ORDERS])
+            consumer.seek(ORDERS, FEW + 1)
+            return _read(consumer, virtual, AT_ONCE_S)
+
+    assert scheduler.run(program) == [*range(FEW + 1, MANY)]
+
+
+def test_so_it_is_when_the_partition_is_cut_off_again(scheduler: Scheduler, virtual: VirtualHandler) -> None:
+    """Nothing was written meanwhile, so the position is the same: it has been fetched, and is tried elsewhere again."""
+
+    def program() -> list[int]:
+        with (
+            _led_twice(virtual, "1.1.1") as (cluster, client),
+            client.consumer(auto_offset_reset="earliest") as consumer,
+        ):
+            consumer.assign([ORDERS])
+            consumer.seek(ORDERS, MANY)
+            assert _read(consumer, virtual, 2) == []
+            read: list[int] = []
+            for _ in range(2):
+                named = [FORMER]
+
+                def send_back(call: Call, response: Any, named: list[int] = named) -> Any:
+                    """Let the next answer about leaders be one of a broker that is cut off."""
+                    if isinstance(response, wire.MetadataResponse) and named:
+                        response.topics[0].partitions[0].leader_id = named.pop()
+                    return response
+
+                cluster.fail("Fetch", "NOT_LEADER_OR_FOLLOWER", times=1)
+                cluster.on_answer(send_back)
+                read += _read(consumer, virtual, 5)
+                assert not named
+            return read
+
+    assert scheduler.run(program) == []
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("everyone", [True, False], ids=["others are cut off, too", "another leads"])
+def test_a_position_that_no_leader_has_is_reset_at_once(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str, everyone: bool
+) -> None:
+    def program() -> tuple[list[int], int]:
+        with (
+            _led_twice(virtual, release, everyone) as (_, client),
+            client.consumer(auto_offset_reset="earliest") as consumer,
+        ):
+            consumer.assign([ORDERS])
+            consumer.seek(ORDERS, MANY + 1)
+            before = client.cluster.generation
+            return _read(consumer, virtual, AT_ONCE_S), client.cluster.generation - before
+
+    read, metadata = scheduler.run(program)
+    assert read == [*range(FEW if everyone else MANY)]
+    # where ids may show that the topic is another one, the second leader's refusal is a reason to ask, too
+    assert metadata <= (1 if everyone or release < "2.8" else 2)
+
+
+def test_a_position_that_no_leader_has_is_the_applications_to_choose(
+    scheduler: Scheduler, virtual: VirtualHandler
+) -> None:
+    """With `auto_offset_reset="none"`, the error comes when the present leader has refused as well, and names its range."""
+
+    def program() -> OffsetResetNeededError:
+        with (
+            _led_twice(virtual, "1.1.1") as (_, client),
+            client.consumer(auto_offset_reset="none") as consumer,
+        ):
+            consumer.assign([ORDERS])
+            consumer.seek(ORDERS, MANY + 1)
+            with pytest.raises(OffsetResetNeededError) as caught:
+                _read(consumer, virtual, AT_ONCE_S)
+            return caught.value
+
+    error = scheduler.run(program)
+    assert (error.offset, error.earliest, error.latest) == (MANY + 1, 0, MANY)
+    assert isinstance(error.__cause__, OffsetOutOfRangeError)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("second", ["OFFSET_OUT_OF_RANGE", "NOT_LEADER_OR_FOLLOWER"])
+def test_brokers_that_name_each_other_make_no_loop(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str, second: str
+) -> None:
+    """Each answer names another leader, and each leader refuses."""
+
+    def program() -> tuple[int, int]:
+        asked: Counter[type] = Counter()
+        leaders = [FORMER]
+        with (
+            _led_twice(virtual, release) as (cluster, client),
+            client.consumer(auto_offset_reset="earliest") as consumer,
+        ):
+
+            def alternate(call: Call, response: Any) -> Any:
+                if isinstance(response, wire.MetadataResponse):
+                    leaders[0] = FORMER + PRESENT - leaders[0]
+                    for part in (part for topic in response.topics for part in topic.partitions):
+                        part.leader_id, part.leader_epoch = leaders[0], -1
+                elif isinstance(response, wire.FetchResponse):
+                    code = "OFFSET_OUT_OF_RANGE" if call.node.node_id == FORMER else second
+                    for refused in (part for topic in response.responses for part in topic.partitions):
+                        refused.error_code, refused.records = (1 if code == "OFFSET_OUT_OF_RANGE" else 6), None
+                return response
+
+            cluster.on_answer(alternate)
+            cluster.on_request(lambda call: asked.update([type(call.request)]))
+            consumer.assign([ORDERS])
+            consumer.seek(ORDERS, FEW + 1)
+            consumer.poll(timeout=20)
+            return asked[wire.FetchRequest], asked[wire.MetadataRequest]
+
+    fetches, metadata = scheduler.run(program)
+    assert fetches < 100
+    assert metadata < 100
