@@ -127,13 +127,19 @@ class FailedPartition:
     @property
     def is_led_elsewhere(self) -> bool:
         """Whether the position is to be tried at the leader of now, as it was a former one that does not have it."""
-        return self.unsure and isinstance(self.error, OffsetOutOfRangeError) and self.refused_by is None
+        return self.unsure and _may_be_of_former(self.error) and self.refused_by is None
 
 
 def may_lead_no_more(error: KafkaException) -> bool:
     """Return whether an error of a leader is a reason to ask for metadata."""
     # A broker that refuses the login has not said that it leads; nor does it say who does, if another leads by now.
     return not is_answer(error) or error.invalid_metadata or isinstance(error, UnknownLeaderEpoch)
+
+
+def _may_be_of_former(error: KafkaException) -> bool:
+    """Return whether a leader that is cut off may have refused a position, as its log ends before, or has no such epoch."""
+    unknown_epoch = isinstance(error, LogTruncationError) and error.divergent_offset is None
+    return unknown_epoch or isinstance(error, OffsetOutOfRangeError)
 
 
 class FailedPartitions:
@@ -177,9 +183,8 @@ class FailedPartitions:
         # An offset is corrected at once, and so is a leader epoch; if it is wrong again before anything was fetched, the
         # broker contradicts itself, and there is no need to hurry.
         at_once = isinstance(error, (*LOST, FencedLeaderEpoch)) and not lasts
-        is_outside = isinstance(error, OffsetOutOfRangeError)
-        due = self._now() if at_once or (is_outside and sent_on) else self._due_after(failures)
-        unsure = is_outside and not lasts and not sent_on
+        due = self._now() if at_once or (sent_on and _may_be_of_former(error)) else self._due_after(failures)
+        unsure = _may_be_of_former(error) and not lasts and not sent_on
         failed = self._open[owned] = FailedPartition(owned, moves, error, due, unsure=unsure)
         return failed
 

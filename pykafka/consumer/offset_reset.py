@@ -60,7 +60,7 @@ class Resets:
                 self._go_back(consumer, failed, failed.error.divergent_offset)
                 truncated.append(failed)
                 continue
-            if isinstance(failed.error, TopicRecreatedError):
+            if isinstance(failed.error, (TopicRecreatedError, LogTruncationError)):
                 self._errors_to_raise.note_trouble(failed.owned)
             elif not failed.asked:
                 self._errors_to_raise.judge(consumer, failed.owned, failed.error, failed.moves)

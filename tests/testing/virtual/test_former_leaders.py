@@ -22,10 +22,20 @@ ORDERS = TopicPartition("orders", 0)
 FORMER, PRESENT = 1, 2
 #: How many records the former leader has, and the present one.
 FEW, MANY = 2, 5
-#: Without leader epochs; without ids of topics; with both.
-RELEASES = ["0.8.2", "1.1.1", "2.4.1", "2.8.2", "4.4"]
+#: Without leader epochs; with them, without ids of topics; with both.
+RELEASES = ["0.8.2", "1.1.1", "2.4", "2.7", "2.8.2", "4.4"]
+#: Brokers with epochs and without ids: 2.8.2 with these versions of Fetch, which compares logs from 12 on.
+FETCHES = {"2.4": 11, "2.7": 12}
 #: How long a consumer may take that has to ask one broker more, without any pause (s).
 AT_ONCE_S = 0.3
+
+
+def _cluster(virtual: VirtualHandler, release: str) -> FakeCluster:
+    cluster = FakeCluster(3, handler=virtual, as_version="2.8.2" if release in FETCHES else release)
+    if release in FETCHES:
+        cluster.set_versions("Metadata", 0, 9)
+        cluster.set_versions("Fetch", 0, FETCHES[release])
+    return cluster
 
 
 @contextmanager
@@ -37,7 +47,7 @@ def _led_twice(
     :param everyone: whether all brokers are cut off, so that nobody hears of the present leader
     """
     with (
-        FakeCluster(3, handler=virtual, as_version=release) as cluster,
+        _cluster(virtual, release) as cluster,
         KafkaClient(cluster.hosts, handler=virtual) as client,
         KafkaClient(cluster.hosts, handler=virtual) as other,
         other.producer() as producer,
@@ -84,17 +94,18 @@ def test_an_offset_that_a_former_leader_has_not_is_read_from_the_present_one(
     assert scheduler.run(program) == [*range(FEW + 1, MANY)]
 
 
-def test_so_it_is_when_the_partition_is_cut_off_again(scheduler: Scheduler, virtual: VirtualHandler) -> None:
+@pytest.mark.parametrize("release", RELEASES)
+def test_so_it_is_whenever_old_metadata_leads_back(scheduler: Scheduler, virtual: VirtualHandler, release: str) -> None:
     """Nothing was written meanwhile, so the position is the same: it has been fetched, and is tried elsewhere again."""
 
     def program() -> list[int]:
         with (
-            _led_twice(virtual, "1.1.1") as (cluster, client),
+            _led_twice(virtual, release) as (cluster, client),
             client.consumer(auto_offset_reset="earliest") as consumer,
         ):
             consumer.assign([ORDERS])
-            consumer.seek(ORDERS, MANY)
-            assert _read(consumer, virtual, 2) == []
+            consumer.seek(ORDERS, MANY - 1)
+            assert _read(consumer, virtual, 2) == [MANY - 1]
             read: list[int] = []
             for _ in range(2):
                 named = [FORMER]
@@ -102,7 +113,8 @@ def test_so_it_is_when_the_partition_is_cut_off_again(scheduler: Scheduler, virt
                 def send_back(call: Call, response: Any, named: list[int] = named) -> Any:
                     """Let the next answer about leaders be one of a broker that is cut off."""
                     if isinstance(response, wire.MetadataResponse) and named:
-                        response.topics[0].partitions[0].leader_id = named.pop()
+                        part = response.topics[0].partitions[0]
+                        part.leader_id, part.leader_epoch = named.pop(), min(part.leader_epoch, 0)
                     return response
 
                 cluster.fail("Fetch", "NOT_LEADER_OR_FOLLOWER", times=1)
@@ -133,6 +145,35 @@ def test_a_position_that_no_leader_has_is_reset_at_once(
     assert read == [*range(FEW if everyone else MANY)]
     # where ids may show that the topic is another one, the second leader's refusal is a reason to ask, too
     assert metadata <= (1 if everyone or release < "2.8" else 2)
+
+
+@pytest.mark.parametrize("release", ["2.4", "2.7"])
+def test_a_leader_that_does_not_know_the_epoch_of_what_was_read_is_no_error(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str
+) -> None:
+    """Brokers before 2.7 say just that, and `poll()` raised it, although `auto_offset_reset` says where to go on."""
+
+    def program() -> list[int]:
+        with (
+            _led_twice(virtual, release) as (cluster, client),
+            client.consumer(auto_offset_reset="earliest") as consumer,
+        ):
+            consumer.assign([ORDERS])
+            consumer.seek(ORDERS, MANY - 1)
+            assert _read(consumer, virtual, 2) == [MANY - 1]
+
+            def send_back(call: Call, response: Any) -> Any:
+                """Let all know the former leader alone."""
+                if isinstance(response, wire.MetadataResponse):
+                    part = response.topics[0].partitions[0]
+                    part.leader_id, part.leader_epoch = FORMER, 0
+                return response
+
+            cluster.on_answer(send_back)
+            cluster.fail("Fetch", "NOT_LEADER_OR_FOLLOWER", times=1)
+            return _read(consumer, virtual, 5)
+
+    assert scheduler.run(program) == [*range(FEW)]
 
 
 def test_a_position_that_no_leader_has_is_the_applications_to_choose(

@@ -94,7 +94,7 @@ def test_a_position_is_tried_at_another_leader_once_until_it_is_fetched(cases: F
     part.partition.leader = leader
     first = cases.add(part, 0, error)
     assert (first.unsure, first.wants_metadata, first.is_led_elsewhere) == (True, True, False)
-    assert first.refused_by is leader
+    assert first.refused_by == leader
     leader.address = "b:9092"
     found: Any = first.is_led_elsewhere, first.refused_by
     assert found == (True, None)
