@@ -168,6 +168,18 @@ def test_what_a_leader_that_is_cut_off_may_hold_up_is_noted(
     assert noted(history) == expected
 
 
+@pytest.mark.parametrize(("release", "more"), [("0.9.0", ("unnumbered",)), ("1.1.1", ("unnumbered",)), ("2.8", ())])
+def test_whether_epochs_show_a_leader_that_is_cut_off_is_noted(release: str, more: tuple[str, ...]) -> None:
+    with FakeCluster(brokers=3, as_version=release) as cluster:
+        cluster.create_topic("a", 1, 3)
+        history = History(lambda: 0)
+        leaderships = Leaderships(World(0, ThreadingHandler(), cluster, history, None), 7)
+        cluster.isolate(1)
+        cluster.set_leader("a", 0, 2)
+        leaderships.look()
+    assert noted(history) == [(("outdated", "a", "0", *more), 7, False)]
+
+
 def test_a_leader_that_is_cut_off_may_hold_up_what_it_has_led() -> None:
     """Clients that do not know the leader of now send it both: its answer waits for the partition that it leads on."""
     with FakeCluster(brokers=3) as cluster:

@@ -12,6 +12,7 @@ from pykafka.testing.checks.beginnings import Beginning, Beginnings
 from pykafka.testing.checks.disturbances import late_ms
 from pykafka.testing.checks.facts import Facts
 from pykafka.testing.checks.offsets import CommittedOffsets, OffsetCommit, Owned, offset_of
+from pykafka.testing.checks.order import may_begin_again
 from pykafka.testing.checks.owners import Owners, generation_of
 from pykafka.testing.history import (
     AbortTransaction,
@@ -58,6 +59,8 @@ class _Member:
         self.generation = -1
         #: Behind the last record that it was given, or where it has gone by `seek`; by partition.
         self.next_offsets: dict[TopicPartition, int] = {}
+        #: The poll of the last record that it was given, by partition.
+        self.read: dict[TopicPartition, Operation] = {}
         #: Where it was in partitions that were revoked: it may go on there if it gets them again at once.
         self.former: dict[TopicPartition, Beginning] = {}
         #: Its last acknowledged commit, by partition.
@@ -77,6 +80,7 @@ class _Member:
         """Forget positions in partitions that were given up, or that it comes to anew."""
         for key in keys:
             self.next_offsets.pop(key, None)
+            self.read.pop(key, None)
             self.committed.pop(key, None)
             self._forgotten[key] = operation.number
 
@@ -84,6 +88,7 @@ class _Member:
         """Forget all positions."""
         self._all_forgotten = operation.number
         self.next_offsets.clear()
+        self.read.clear()
         self.committed.clear()
 
     def commits(self, begun: Operation, ended: Operation, key: TopicPartition) -> None:
@@ -224,7 +229,10 @@ class _Groups:
 
     def _take_read(self, operation: Operation, read: Read) -> Iterator[Anomaly]:
         member, key = self._member(operation.process), TopicPartition(read.topic, read.partition)
-        member.next_offsets[key] = read.offsets[-1] + 1
+        goes_back = read.offsets[0] < member.next_offsets.get(key, 0)
+        if goes_back and may_begin_again(self._facts, member.read.get(key, operation), operation, key, read.offsets[0]):
+            member.committed.pop(key, None)  # so its commits go back, too
+        member.next_offsets[key], member.read[key] = read.offsets[-1] + 1, operation
         if member.is_managed:
             yield from self._owners.read(operation, member.consumer, member.held, key)
         yield from self._beginnings.read(operation, member.consumer, read)

@@ -24,6 +24,11 @@ from pykafka.testing.history import (
     Subscribe,
 )
 
+#: Why a consumer may begin again.
+_SENT_BACK = "a leader that is cut off has less than was read, and there are no leader epochs"
+#: How long after a cut-off leader has heard of the present one a consumer that it had sent back may read the first record (ms).
+_SENT_BACK_MS = 5_000
+
 
 def check_order(facts: Facts) -> Iterator[Anomaly]:
     """Return polls and sends that are out of order."""
@@ -83,7 +88,8 @@ def _one_read(facts: Facts, operation: Operation, read: Read, positions: _Positi
         if last is not None and offset <= last:
             kind = Kind.INT_NONMONOTONIC_POLL if inside else Kind.NONMONOTONIC_POLL
             sentence = f"{operation.process} read {key} at {offset} after {last}, without a seek or a rebalance"
-            yield found(kind, sentence, before, operation)
+            allowed = "" if inside or not may_begin_again(facts, before, operation, key, offset) else _SENT_BACK
+            yield found(kind, sentence, before, operation, allowed=allowed)
         elif last is not None and (skipped := facts.logs[key].between(last + 1, offset, committed)) is not None:
             kind = Kind.INT_POLL_SKIP if inside else Kind.POLL_SKIP
             value = facts.logs[key].values[skipped]
@@ -92,6 +98,22 @@ def _one_read(facts: Facts, operation: Operation, read: Read, positions: _Positi
             yield found(kind, sentence, before, operation, *shown)
         last, before = offset, operation
     known[key] = read.offsets[-1], operation
+
+
+def may_begin_again(facts: Facts, before: Operation, poll: Operation, key: TopicPartition, offset: int) -> bool:
+    """Return whether a consumer may be back at the start of a partition, as a leader that is cut off has less than it has read.
+
+    Without leader epochs nothing tells it that the broker does not lead any more: `auto_offset_reset` counts.
+
+    :param before: the poll of the last record
+    :param poll: the one that has begun again
+    :param offset: of its first record
+    """
+    if facts.logs[key].before(offset, facts.reads_committed(poll)) is not None:
+        return False
+    cause = f"outdated unnumbered {key.topic} {key.partition}"
+    since_ms = max(before.time_ms, poll.time_ms - _SENT_BACK_MS)
+    return facts.disturbances.any_between(since_ms, poll.time_ms, [cause])
 
 
 def _sends(facts: Facts) -> Iterator[Anomaly]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pykafka.protocol import wire
 from pykafka.testing.history import Fault
 from pykafka.testing.replicas import NO_LEADER
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from pykafka.testing.simulation.world import World
     from pykafka.testing.state import ClusterState
 
+#: From this version on metadata has leader epochs.
+LEADER_EPOCH = 7
 #: What is noted of a partition, and how a person reads it.
 _TEXTS = {"leaderless": "no leader of", "outdated": "a leader that is cut off may hold up records of"}
 
@@ -21,7 +24,8 @@ class Leaderships:
     * "leaderless": it has no leader, as all brokers are stopped that were in sync at the last of those stops.
     * "outdated": it is or was led by a broker that is cut off, and now waits in vain for the followers of a partition that
       another broker leads. A request is answered when all of its partitions are, and clients may not know the leader of now, so
-      such a broker holds up records of all partitions that it has led.
+      such a broker holds up records of all partitions that it has led. "unnumbered": brokers give no leader epochs either, so a
+      consumer that believes it may begin again.
 
     :param first: the number of the first note: behind those of the plan
     """
@@ -37,10 +41,12 @@ class Leaderships:
         """Note what has changed."""
         with self._world.cluster._locked() as state:
             present = self._present(state)
+            numbered = max(state.versions[wire.MetadataRequest.api_key], default=0) >= LEADER_EPOCH
         for key in [key for key in present if key not in self._noted]:
             self._noted[key] = self._next
             what, topic, index = key
-            words = (what, topic, str(index))
+            more = () if numbered or what != "outdated" else ("unnumbered",)
+            words = (what, topic, str(index), *more)
             self._world.history.note("faults", Fault(f"{_TEXTS[what]} {topic}-{index}", words, self._next))
             self._next += 1
         for key in [key for key in self._noted if key not in present]:

@@ -46,6 +46,60 @@ def nonmonotonic_kept_partition(story: Story) -> None:
     story.poll((0, 1))
 
 
+def _outdated(story: Story, *words: str, partition: int = 0, lasts_ms: int | None = 5) -> None:
+    story.fault("outdated", TOPIC, str(partition), *words, number=1, lasts_ms=lasts_ms)
+
+
+def nonmonotonic_despite_epochs(story: Story) -> None:
+    """A leader is cut off, but its clients can see that by the leader epoch."""
+    story.sends(1, 2)
+    story.poll((0, 1), (1, 2))
+    _outdated(story)
+    story.poll((0, 1))
+
+
+def nonmonotonic_in_another_partition(story: Story) -> None:
+    story.sends(1, 2)
+    story.poll((0, 1), (1, 2))
+    _outdated(story, "unnumbered", partition=1)
+    story.poll((0, 1))
+
+
+def nonmonotonic_to_the_middle(story: Story) -> None:
+    """Nobody resets a position to there."""
+    story.sends(1, 2)
+    story.poll((0, 1), (1, 2))
+    _outdated(story, "unnumbered")
+    story.poll((1, 2))
+
+
+def nonmonotonic_after_what_was_read_since(story: Story) -> None:
+    story.sends(1, 2)
+    story.poll((0, 1))
+    _outdated(story, "unnumbered")
+    story.poll((1, 2))
+    story.poll((0, 1))
+
+
+def nonmonotonic_long_after(story: Story) -> None:
+    story.sends(1, 2)
+    story.poll((0, 1), (1, 2))
+    _outdated(story, "unnumbered")
+    story.clock_ms += 5_000
+    story.poll((0, 1))
+
+
+def commit_goes_back_before_the_reads(story: Story) -> None:
+    """A leader that is cut off excuses a commit only where the member has begun again."""
+    story.consumer(group=GROUP)
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    story.commit(2)
+    _outdated(story, "unnumbered")
+    story.commit(1)
+
+
 def int_poll_skip(story: Story) -> None:
     story.sends(1, 2, 3)
     story.poll((0, 1), (2, 3))
@@ -125,11 +179,38 @@ def abort_puts_back(story: Story) -> None:
     committed(story, 1)
 
 
+def begins_again_by_a_leader_that_is_cut_off(story: Story) -> None:
+    """Without leader epochs a member believes it, and it has less than was read."""
+    story.consumer(group=GROUP)
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    _outdated(story, "unnumbered")
+    story.commit(2)
+    story.poll((0, 1))
+    story.commit(1)
+    story.poll((1, 2))
+    story.commit(2)
+
+
+def begins_again_while_a_leader_is_cut_off(story: Story) -> None:
+    story.sends(1, 2)
+    _outdated(story, "unnumbered", lasts_ms=None)
+    story.poll((0, 1), (1, 2))
+    story.poll((0, 1))
+
+
 PLANTED: list[tuple[str, Write]] = [
     ("poll-skip", poll_skip),
     ("poll-skip", poll_skip_of_committed),
     ("nonmonotonic-poll", nonmonotonic_poll),
     ("nonmonotonic-poll", nonmonotonic_kept_partition),
+    ("nonmonotonic-poll", nonmonotonic_despite_epochs),
+    ("nonmonotonic-poll", nonmonotonic_in_another_partition),
+    ("nonmonotonic-poll", nonmonotonic_to_the_middle),
+    ("nonmonotonic-poll", nonmonotonic_after_what_was_read_since),
+    ("nonmonotonic-poll", nonmonotonic_long_after),
+    ("commit-went-back", commit_goes_back_before_the_reads),
     ("int-poll-skip", int_poll_skip),
     ("int-nonmonotonic-poll", int_nonmonotonic_poll),
     ("nonmonotonic-send", nonmonotonic_send),
@@ -141,4 +222,6 @@ LEGAL: list[tuple[str, Write]] = [
     ("int-send-skip", interleaved),
     ("", seeks),
     ("", abort_puts_back),
+    ("nonmonotonic-poll", begins_again_by_a_leader_that_is_cut_off),
+    ("nonmonotonic-poll", begins_again_while_a_leader_is_cut_off),
 ]
