@@ -7,17 +7,21 @@ python -m pykafka.testing.simulate --next 10000 --jobs 2 --log simulated.log
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
 from pykafka.testing.history import Fault, Operation
 from pykafka.testing.simulation import against
+from pykafka.testing.simulation.arguments import ClosedOutputError, CommandError, parsed, parser, using
+from pykafka.testing.simulation.plan import PlannedFault
 from pykafka.testing.simulation.plans import as_test, line_of
 from pykafka.testing.simulation.plans import read as read_plan
 from pykafka.testing.simulation.real import RealSimulation
-from pykafka.testing.simulation.search import Search
+from pykafka.testing.simulation.search import Search, SeedsNotRunError, running
 from pykafka.testing.simulation.simulation import Result, Simulation
-from pykafka.testing.simulation.tally import SeedLog, Tally, parsed_seeds
+from pykafka.testing.simulation.tally import SeedLogError, Tally
 from pykafka.testing.sometimes import Sometimes
 
 #: From so many seeds on, each thing of `Sometimes` has to have happened.
@@ -78,11 +82,22 @@ def report(result: Result) -> str:
     return "\n".join([*lines, "as a test:", as_test(seed, plan, first)])
 
 
-class _Runs:
-    """Runs seeds in this process, and prints those that fail, the first ones with the fewest faults that it takes."""
+def _read_plan(path: str, number: int, line: str) -> tuple[int, list[PlannedFault]]:
+    try:
+        return read_plan(line)
+    except ValueError as error:
+        raise CommandError(f"{path}, line {number}: {error}") from error
 
-    def __init__(self, write: Callable[[str], object]) -> None:
+
+class _Runs:
+    """Runs seeds in this process, and prints those that fail, the first ones with the fewest faults that it takes.
+
+    :param parent: the process that has begun this one, without which it stops; None: it does not matter
+    """
+
+    def __init__(self, write: Callable[[str], object], parent: int | None = None) -> None:
         self._write = write
+        self._parent = parent
         self._shrunk = 0
         self.last: Result | None = None
 
@@ -90,6 +105,10 @@ class _Runs:
         """Run seeds; return what they have shown."""
         sometimes, tally = Sometimes(), Tally(seeds)
         for seed in seeds:
+            if self._parent not in (None, os.getppid()):
+                raise CommandError(
+                    f"seed {seed} and those behind it are not run: the process that wants them has ended"
+                )
             result = self.last = Simulation(seed).run()
             tally.cpu_s += result.cpu_s
             sometimes.look(result.history)
@@ -110,8 +129,11 @@ class _Runs:
     def again(self, path: str) -> int:
         """Run the seeds of a file with their plans; return the status."""
         failed = []
-        with open(path, encoding="utf-8") as file:
-            rows = [read_plan(line) for line in file if line.strip()]
+        with using(path), open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        rows = [_read_plan(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+        if not rows:
+            raise CommandError(f"{path}: there is no plan in it")
         for seed, plan in rows:
             result = self.last = Simulation(seed, plan).run()
             if result.failed:
@@ -119,25 +141,6 @@ class _Runs:
                 self._write(report(result) + "\n")
         self._write(f"{len(rows)} seeds with plans, {len(failed)} failed {failed}\n")
         return 1 if failed else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m pykafka.testing.simulate", description=main.__doc__)
-    add = parser.add_argument
-    add("--seeds", type=parsed_seeds, default=range(100), metavar="N | A..B", help="0 to N-1, or A to B")
-    add("--next", type=int, metavar="N", help="instead: so many seeds behind those that are in the log")
-    add("--jobs", type=int, default=1, metavar="N", help="how many processes run them; 1 by default")
-    add("--log", type=SeedLog, metavar="FILE", help="append a line for each piece of the seeds")
-    add("--piece", type=int, default=1000, metavar="N", help="how many seeds are a piece; 1000 by default")
-    add("--minutes", type=float, metavar="M", help="begin no piece after this time")
-    add("--sum", type=SeedLog, metavar="FILE", help="run nothing: print the sums of a log, by commit")
-    add("--plan", metavar="FILE", help="instead: run the seeds of a file with their plans, as failures are printed")
-    add("--history", metavar="FILE", help="write the history of the last seed of one job, a line for each operation")
-    add("--against", metavar="HOST:PORT,...", help="real brokers, in real time, instead of fake ones")
-    add("--broker-command", metavar="COMMAND", help="with --against: COMMAND kill|start|pause|resume ID does that")
-    add("--handler", choices=("threads", "gevent"), default="threads", help="with --against")
-    add("--tally", metavar="FILE", help="for --jobs: write the line of the log to this file, and return no failure")
-    return parser
 
 
 def _run_against(options: argparse.Namespace, write: Callable[[str], object]) -> int:
@@ -158,25 +161,37 @@ def _run_against(options: argparse.Namespace, write: Callable[[str], object]) ->
 
 
 def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] = sys.stdout.write) -> int:
-    """Run seeds, and report those that fail, each with the fewest faults that still make it fail."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    """Run seeds, and report those that fail, each with the fewest faults that still make it fail.
+
+    The status is 0 if none has failed, 1 if one has, or a thing of `Sometimes` has not happened, and 2 if the seeds could not
+    be run, or the command line or a file is wrong.
+    """
+    made = parser("Run seeds, and report those that fail, each with the fewest faults that still make it fail.")
+    try:
+        return _run(parsed(made, None if arguments is None else list(arguments)), write)
+    except ClosedOutputError:
+        raise
+    except (CommandError, SeedLogError, SeedsNotRunError) as error:
+        sys.stderr.write(f"{made.prog}: error: {error}\n")
+        return 2
+
+
+def _run(options: argparse.Namespace, write: Callable[[str], object]) -> int:
     if options.sum is not None:
         write(options.sum.summed())
         return 0
     if options.against:
         return _run_against(options, write)
     if options.next is not None:
-        if options.log is None:
-            parser.error("--next needs --log FILE, which says what was run")
         first = options.log.next_seed()
         options.seeds = range(first, first + options.next)
-    runs = _Runs(write)
+    runs = _Runs(write, options.parent)
     if options.plan is not None:
         status = runs.again(options.plan)
     elif options.tally is not None:
-        with open(options.tally, "w", encoding="utf-8") as file:
-            file.write(runs.run(options.seeds).line("") + "\n")
+        line = runs.run(options.seeds).line("")
+        with using(options.tally), open(options.tally, "w", encoding="utf-8") as file:
+            file.write(line + "\n")
         status = 0
     else:
         search = Search(
@@ -184,7 +199,7 @@ def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] 
         )
         status = _summed_up(search.run(options.seeds), write)
     if options.history and runs.last is not None:
-        with open(options.history, "w", encoding="utf-8") as file:
+        with using(options.history), open(options.history, "w", encoding="utf-8") as file:
             runs.last.history.write(file)
     return status
 
@@ -198,5 +213,39 @@ def _summed_up(total: Tally, write: Callable[[str], object]) -> int:
     return 1 if total.failed or missing else 0
 
 
+def _print(text: str) -> None:
+    """Print at once, so that a reader that has gone is noticed."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left would be an error at the exit
+        if isinstance(error, BrokenPipeError):
+            raise ClosedOutputError("the reader of the output has gone") from error
+        raise CommandError(f"the output cannot be written: {error.strerror}") from error
+
+
+def _terminate(number: int, _frame: object) -> None:
+    """End the processes that run seeds for this one, and then this one."""
+    if running:
+        raise SystemExit(128 + number)
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def command() -> int:
+    """Run `main` as a command.
+
+    It returns 130 after Ctrl-C, 143 after SIGTERM, and 141 if the reader of the output has gone, as shells do.
+    """
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        return main(write=_print)
+    except KeyboardInterrupt:
+        return 130
+    except ClosedOutputError:
+        return 141
+
+
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(command())

@@ -99,7 +99,7 @@ def test_several_processes(log: SeedLog, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_process_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch, log: SeedLog) -> None:
     """Its seeds are not in the log, and its last words are in the error."""
     monkeypatch.setattr(search, "seeds_text", lambda seeds: "none")
-    with pytest.raises(SeedsNotRunError, match=r"(?s)status 2 before their end.*invalid parsed_seeds value: 'none'"):
+    with pytest.raises(SeedsNotRunError, match=r"(?s)status 2 before their end.*'none' is neither a number"):
         Search(Tally, print, jobs=2, log=log).run(range(4))
     assert log.entries() == []
 

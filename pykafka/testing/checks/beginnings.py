@@ -61,6 +61,10 @@ class Beginnings:
         beginning = self._waiting.get((process, key))
         return 0 if beginning is None or beginning.own is None else beginning.own
 
+    def are_commits_hidden(self, group: str) -> bool:
+        """Return whether members of a group commit by themselves, which the history does not show."""
+        return group in self._automatic
+
     def restart(self, process: str) -> None:
         """Note that a process begins anew."""
         for one in [one for one in self._waiting if one[0] == process]:

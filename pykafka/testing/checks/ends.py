@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from pykafka.testing.checks.anomaly import Anomaly, Kind, found
@@ -15,10 +16,14 @@ def check_ends(facts: Facts, slack_ms: int) -> Iterator[Anomaly]:
 
     :param slack_ms: how much later than its deadline a call may end (ms)
     """
-    crashed = {one.process: one.number for one in facts.operations if isinstance(one.action, Crash)}
+    crashes: dict[str, list[Operation]] = defaultdict(list)
+    for operation in facts.operations:
+        if isinstance(operation.action, Crash):
+            crashes[operation.process].append(operation)
     for begun in facts.begun.values():
         if begun.deadline_ms is not None:
-            yield from _end(facts, begun, begun.deadline_ms, crashed.get(begun.process, -1), slack_ms)
+            killed = next((one for one in crashes[begun.process] if one.number > begun.number), None)
+            yield from _end(facts, begun, begun.deadline_ms + slack_ms, killed, slack_ms)
     for operation in facts.operations:
         action = operation.action
         if isinstance(action, Left) and (action.workers or action.connections):
@@ -29,11 +34,20 @@ def check_ends(facts: Facts, slack_ms: int) -> Iterator[Anomaly]:
             yield found(Kind.TOO_MANY_BYTES, sentence, operation)
 
 
-def _end(facts: Facts, begun: Operation, deadline_ms: int, crashed: int, slack_ms: int) -> Iterator[Anomaly]:
+def _end(facts: Facts, begun: Operation, until_ms: int, killed: Operation | None, slack_ms: int) -> Iterator[Anomaly]:
+    """Return what is wrong with the end of a call.
+
+    :param until_ms: its deadline and the slack
+    :param killed: the end of its process, if it was killed since
+    """
     what = what_of(begun)
     ended = facts.ended.get(begun.number)
-    if ended is None and crashed < begun.number:
+    if ended is None and killed is None:
         yield found(Kind.NO_END, f"{what} of {begun.process} has not ended", begun)
-    elif ended is not None and ended.time_ms > deadline_ms + slack_ms:
-        late = ended.time_ms - deadline_ms
+    elif ended is None and killed is not None and killed.time_ms > until_ms:
+        late = killed.time_ms - until_ms + slack_ms
+        sentence = f"{what} of {begun.process} had not ended when its process was killed, {late} ms after its deadline"
+        yield found(Kind.NO_END, sentence, begun, killed)
+    elif ended is not None and ended.time_ms > until_ms:
+        late = ended.time_ms - until_ms + slack_ms
         yield found(Kind.LATE_END, f"{what} of {begun.process} ended {late} ms after its deadline", begun, ended)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,9 +12,11 @@ from pykafka.common import TopicPartition
 from pykafka.testing.checks.disturbances import Disturbances
 from pykafka.testing.history import (
     AbortTransaction,
+    Acquire,
     BeginTransaction,
     CommitTransaction,
     Deleted,
+    Handled,
     OpenConsumer,
     OpenProducer,
     OpenTopic,
@@ -157,7 +159,10 @@ class Facts:
         self.topics: dict[str, OpenTopic] = {}
         self.sends: dict[int, list[Sent]] = defaultdict(list)
         self.polled: list[Polled] = []
+        #: The places and values of records that members of groups were given to share, or have handled.
+        self.given: list[tuple[Place, int, Operation]] = []
         self.deleted: dict[TopicPartition, int] = {}
+        self._deletions: dict[TopicPartition, list[Operation]] = defaultdict(list)
         self._by_call: dict[int, Sent] = {}
         self._readers: dict[int, OpenConsumer] = {}
         self._producers: dict[str, OpenProducer] = {}
@@ -166,7 +171,9 @@ class Facts:
         for operation in self.operations:
             self._take(operation)
         self._resolve()
-        self.logs = self._make_logs()
+        self.logs = self._make_logs(self.deleted)
+        # With what was deleted, too.
+        self._whole_logs = self._make_logs({}) if self.deleted else self.logs
 
     def _take(self, operation: Operation) -> None:
         action, process = operation.action, operation.process
@@ -179,6 +186,12 @@ class Facts:
                 self._take_send(operation, action)
             case Poll() if operation.outcome is Outcome.OK:
                 self._take_poll(operation, action)
+            case Acquire() if operation.outcome is Outcome.OK and action.values:
+                self.given += [
+                    (place, value, operation) for place, value in zip(action.places, action.values, strict=True)
+                ]
+            case Handled():
+                self.given.append((action.place, action.value, operation))
             case BeginTransaction() if operation.outcome is not Outcome.FAIL:
                 if operation.outcome in (Outcome.INVOKE, Outcome.NOTE):
                     self._transactions[process] = Transaction(operation)
@@ -197,6 +210,7 @@ class Facts:
             case Deleted():
                 key = TopicPartition(*action.place[:2])
                 self.deleted[key] = max(action.place.offset, self.deleted.get(key, 0))
+                self._deletions[key].append(operation)
 
     def _take_send(self, operation: Operation, action: Send) -> None:
         if operation.outcome is Outcome.INVOKE:
@@ -250,14 +264,24 @@ class Facts:
         """Return whether records of a topic were deleted: then one whose offset is not known may be gone."""
         return any(key.topic == topic for key in self.deleted)
 
-    def _make_logs(self) -> dict[TopicPartition, Log]:
+    def passed_over(self, key: TopicPartition, low: int, high: int, committed: bool, poll: Operation) -> int | None:
+        """Return the first offset at or after `low` and before `high` that a poll has passed over, though it was there by then.
+
+        :param poll: its end
+        """
+        for deletion in self._deletions.get(key, ()):
+            if deletion.number < poll.number and isinstance(deletion.action, Deleted):
+                low = max(low, deletion.action.place.offset)
+        return self._whole_logs[key].between(low, high, committed)
+
+    def _make_logs(self, deleted: Mapping[TopicPartition, int]) -> dict[TopicPartition, Log]:
         logs: dict[TopicPartition, Log] = defaultdict(Log)
         every: dict[TopicPartition, set[int]] = defaultdict(set)
         committed: dict[TopicPartition, set[int]] = defaultdict(set)
         for sent, place, value, is_read, of_committed in self._appearances():
             key = TopicPartition(*place[:2])
             logs[key].values.setdefault(place.offset, value)
-            if place.offset < self.deleted.get(key, 0) or (sent is not None and sent.failed):
+            if place.offset < deleted.get(key, 0) or (sent is not None and sent.failed):
                 continue
             if not is_read and sent is not None and not sent.producer.durable:
                 continue  # an acknowledgement that promises nothing; those who read it show that it was there
@@ -281,12 +305,16 @@ class Facts:
             yield (origins[0] if origins else None), polled.place, polled.value, True, polled.consumer.committed
 
     def _superseded(self) -> dict[TopicPartition, set[int]]:
-        """Return the offsets that compaction may take away: of keys with a later record in their partition."""
+        """Return the offsets that compaction may take away: of keys with a later record there that was not aborted."""
         gone: dict[TopicPartition, set[int]] = defaultdict(set)
         if not any(topic.compacted for topic in self.topics.values()):
             return gone
         newest: dict[tuple[TopicPartition, str], int] = {}
-        places = {(place, sent.action.key) for sent, place, *_ in self._appearances() if sent is not None}
+        places = {
+            (place, sent.action.key)
+            for sent, place, *_ in self._appearances()
+            if sent is not None and not sent.cannot_be_read(True)
+        }
         for place, key in sorted(places):
             if key and place.topic in self.topics and self.topics[place.topic].compacted:
                 partition = TopicPartition(*place[:2])

@@ -63,6 +63,8 @@ class _Member:
         self.read: dict[TopicPartition, Operation] = {}
         #: Where it was in partitions that were revoked: it may go on there if it gets them again at once.
         self.former: dict[TopicPartition, Beginning] = {}
+        #: The begin of the call by which it got each partition, unless it has gone elsewhere by `seek` since.
+        self.came: dict[TopicPartition, Operation] = {}
         #: Its last acknowledged commit, by partition.
         self.committed: dict[TopicPartition, Operation] = {}
         self.in_transaction = False
@@ -135,7 +137,10 @@ class _Groups:
         return self._members[process]
 
     def _restart(self, operation: Operation, consumer: OpenConsumer) -> None:
-        self._members[operation.process] = _Member(consumer, operation.number)
+        former = self._member(operation.process)
+        member = self._members[operation.process] = _Member(consumer, operation.number)
+        # It is a member of the same group again, without a partition; unless it chooses some by `Assign`.
+        member.is_managed = former.is_managed and former.consumer.group == consumer.group
         self._unaware = {one for one in self._unaware if one[0] != operation.process}
         self._beginnings.restart(operation.process)
         self._calls.pop(operation.process, None)
@@ -225,6 +230,7 @@ class _Groups:
             key = TopicPartition(*action.place[:2])
             member.forget(operation, {key})
             member.next_offsets[key] = action.place.offset
+            member.came.pop(key, None)
             self._beginnings.seek(member.consumer, process, key)
 
     def _take_read(self, operation: Operation, read: Read) -> Iterator[Anomaly]:
@@ -247,6 +253,7 @@ class _Groups:
         for key in action.partitions:
             owned, this = (action.group, key), (process, member.started)
             if key in added:
+                member.came[key] = since
                 former = member.former.get(key) if self._last.get(owned) == this else None
                 self._beginnings.come(process, key, since, former)
             self._last[owned] = this
@@ -322,6 +329,22 @@ class _Groups:
         if before is not None and (offset := offset_of(before, key)) > place.offset:
             sentence = f"{what} after {offset}, without a seek or a rebalance"
             yield found(Kind.COMMIT_WENT_BACK, sentence, before, operation)
+        elif before is None:
+            yield from self._before_all(operation, (group, key), place.offset, what)
+
+    def _before_all(self, operation: Operation, owned: Owned, offset: int, what: str) -> Iterator[Anomaly]:
+        """Return what is wrong with the first commit of a member: it is before all that the group may have had committed."""
+        came = self._member(operation.process).came.get(owned[1])
+        if (
+            came is None
+            or self._beginnings.are_commits_hidden(owned[0])
+            or self._offsets.may_be_none(owned, came.number)
+        ):
+            return
+        possible = list(self._offsets.possible(owned, came.number))
+        if possible and offset < (least := min(possible, key=lambda one: one.offset)).offset:
+            sentence = f"{what}, which had {least.offset} committed when the member came to the partition, or more"
+            yield found(Kind.COMMIT_WENT_BACK, sentence, least.shown, came, operation)
 
     def _handed_to_nobody(self, process: str, group: str, key: TopicPartition, offset: int) -> int | None:
         """Return the offset of a record before `offset` that was handed out neither to the member nor to an earlier one."""
@@ -349,8 +372,20 @@ class _Groups:
             if self._facts.may_lose(place.topic) or self._offsets.may_be_none(owned, operation.call):
                 continue  # the topic may have been made anew; before the first commit that is known, others may have made some
             possible = list(self._offsets.possible(owned, operation.call))
-            if not any(self._may_be(commit, owned[1], place.offset) for commit in possible):
+            causes = [commit for commit in possible if self._may_be(commit, owned[1], place.offset)]
+            if causes and all(commit.ended is None for commit in causes):
+                yield from self._shown_by(operation, causes, owned[1])
+            elif not causes:
                 offsets = " or ".join(map(str, sorted({commit.offset for commit in possible})))
                 sentence = f"group {action.group} has {place.offset} committed for {place.topic}-{place.partition}"
                 shown = [commit.shown for commit in possible]
                 yield found(Kind.LOST_COMMIT, f"{sentence}, but {offsets} was acknowledged", *shown, operation)
+
+    def _shown_by(self, operation: Operation, causes: list[OffsetCommit], key: TopicPartition) -> Iterator[Anomaly]:
+        """Return what is wrong with commits without an answer, one of which has had its effect, as others see."""
+        committing = [self._commits.get(commit.begun.number) for commit in causes]
+        problems = [one.problems.get(key) for one in committing if one is not None]
+        if len(problems) == len(causes) and all(problems):
+            problem = problems[0]
+            assert problem is not None
+            yield found(problem.kind, problem.sentence, *problem.operations, operation)

@@ -109,7 +109,13 @@ class CommittedOffsets:
         """Take the end of a commit that had no effect."""
         _, _, found = self._by_call.pop(operation.call, (operation, -1, []))
         for owned, commit in found:
-            self._current[owned].remove(commit)
+            self._drop(owned, commit)
+
+    def _drop(self, owned: Owned, commit: OffsetCommit) -> None:
+        """Forget a commit that had no effect."""
+        self._current[owned].remove(commit)
+        others = *self._current[owned], *self._replaced[owned]
+        self._highest[owned] = max((one.offset for one in others), default=0)
 
     def end_transaction(self, begun: Operation, ended: Operation) -> None:
         """Take the commit of a transaction, with all its offsets."""
@@ -125,7 +131,7 @@ class CommittedOffsets:
         """
         for owned, commit in self._in_transaction.pop(process, []):
             if not may_be_committed:
-                self._current[owned].remove(commit)
+                self._drop(owned, commit)
 
     def _settle(self, found: list[tuple[Owned, OffsetCommit]], ended: Operation) -> None:
         for owned, commit in found:
@@ -138,7 +144,7 @@ class CommittedOffsets:
                 self._replaced[owned].append(former)
 
     def highest(self, owned: Owned) -> int:
-        """Return the highest offset that a program has tried to commit; 0 for none."""
+        """Return the highest offset that a program has tried to commit, without those that certainly failed; 0 for none."""
         return self._highest.get(owned, 0)
 
     def possible(self, owned: Owned, low: int) -> Iterator[OffsetCommit]:

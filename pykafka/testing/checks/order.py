@@ -17,6 +17,7 @@ from pykafka.testing.history import (
     OpenConsumer,
     Operation,
     Outcome,
+    Place,
     Poll,
     Read,
     Revoked,
@@ -39,8 +40,8 @@ def check_order(facts: Facts) -> Iterator[Anomaly]:
 class _Positions:
     """Where each process is in each partition: the last offset that it was given, and by which poll.
 
-    A position is forgotten when the process may go on elsewhere: after a seek, a new choice of partitions, the loss of a
-    partition, a crash, and an abort, which goes back to the committed offsets.
+    A position is forgotten when the process may go on elsewhere: after a new choice of partitions, the loss of a partition, a
+    crash, and an abort, which goes back to the committed offsets. After a seek it goes on at the offset that it has sought.
     """
 
     def __init__(self) -> None:
@@ -53,6 +54,8 @@ class _Positions:
         match action:
             case OpenConsumer() | Crash() | Subscribe() | Assign() | AbortTransaction():
                 positions.clear()
+            case Seek() if operation.outcome in (Outcome.OK, Outcome.NOTE):
+                positions[TopicPartition(*action.place[:2])] = action.place.offset - 1, operation
             case Seek():
                 positions.pop(TopicPartition(*action.place[:2]), None)
             case Revoked():
@@ -87,13 +90,20 @@ def _one_read(facts: Facts, operation: Operation, read: Read, positions: _Positi
         inside = before is operation
         if last is not None and offset <= last:
             kind = Kind.INT_NONMONOTONIC_POLL if inside else Kind.NONMONOTONIC_POLL
-            sentence = f"{operation.process} read {key} at {offset} after {last}, without a seek or a rebalance"
+            what = f"{operation.process} read {key} at {offset}"
+            if isinstance(before.action, Seek):
+                sentence = f"{what}, though it had sought {before.action.place.offset}"
+            else:
+                sentence = f"{what} after {last}, without a seek or a rebalance"
             allowed = "" if inside or not may_begin_again(facts, before, operation, key, offset) else _SENT_BACK
             yield found(kind, sentence, before, operation, allowed=allowed)
-        elif last is not None and (skipped := facts.logs[key].between(last + 1, offset, committed)) is not None:
+        elif (
+            last is not None and (skipped := facts.passed_over(key, last + 1, offset, committed, operation)) is not None
+        ):
             kind = Kind.INT_POLL_SKIP if inside else Kind.POLL_SKIP
             value = facts.logs[key].values[skipped]
-            sentence = f"{operation.process} read {key} at {last}, then at {offset}, and not value {value} at {skipped}"
+            since = f"has sought {last + 1} of {key}" if isinstance(before.action, Seek) else f"read {key} at {last}"
+            sentence = f"{operation.process} {since}, then read at {offset}, and not value {value} at {skipped}"
             shown = [one.shown for one in facts.sends.get(value, ())]
             yield found(kind, sentence, before, operation, *shown)
         last, before = offset, operation
@@ -117,21 +127,33 @@ def may_begin_again(facts: Facts, before: Operation, poll: Operation, key: Topic
 
 
 def _sends(facts: Facts) -> Iterator[Anomaly]:
-    by_process: dict[tuple[str, TopicPartition], list[Sent]] = defaultdict(list)
-    for sends in facts.sends.values():
+    by_process: dict[tuple[str, TopicPartition], list[tuple[Sent, int]]] = defaultdict(list)
+    places = _read_places(facts)
+    for value, sends in facts.sends.items():
         for sent in sends:
-            if sent.acknowledged and sent.place is not None and not facts.may_lose(sent.place.topic):
-                by_process[sent.begun.process, TopicPartition(*sent.place[:2])].append(sent)
-    for (process, key), sends in by_process.items():
-        sends.sort(key=lambda sent: sent.begun.number)
-        for earlier, later in pairwise(sends):
+            place = sent.place or (places.get(value) if len(sends) == 1 else None)
+            if sent.acknowledged and place is not None and not facts.may_lose(place.topic):
+                by_process[sent.begun.process, TopicPartition(*place[:2])].append((sent, place.offset))
+    for (process, key), stored in by_process.items():
+        stored.sort(key=lambda one: one[0].begun.number)
+        for earlier, later in pairwise(stored):
             yield from _two_sends(facts, process, key, earlier, later)
 
 
-def _two_sends(facts: Facts, process: str, key: TopicPartition, earlier: Sent, later: Sent) -> Iterator[Anomaly]:
-    assert earlier.place is not None
-    assert later.place is not None
-    first, second = earlier.place.offset, later.place.offset
+def _read_places(facts: Facts) -> dict[int, Place]:
+    """Return where values were read, those at one place alone: an acknowledgement may name no offset."""
+    places: dict[int, Place] = {}
+    several: set[int] = set()
+    for polled in facts.polled:
+        if places.setdefault(polled.value, polled.place) != polled.place:
+            several.add(polled.value)
+    return {value: place for value, place in places.items() if value not in several}
+
+
+def _two_sends(
+    facts: Facts, process: str, key: TopicPartition, one: tuple[Sent, int], other: tuple[Sent, int]
+) -> Iterator[Anomaly]:
+    (earlier, first), (later, second) = one, other
     inside = earlier.transaction is not None and earlier.transaction is later.transaction
     shown = earlier.begun, earlier.shown, later.begun, later.shown
     if second < first:

@@ -30,17 +30,19 @@ def check_records(facts: Facts) -> Iterator[Anomaly]:
         yield from _unseen(facts, drained)
         yield from _missing_results(facts, drained)
     yield from _duplicate_results(facts)
+    yield from _wrong_results(facts)
     yield from _incomplete_commits(facts)
 
 
 def _appearances(facts: Facts) -> Iterator[tuple[Place, int, Operation]]:
-    """Return where each value has appeared, by acknowledgements and polls."""
+    """Return where each value has appeared: in acknowledgements, polls, and what members of groups have had."""
     for value, sends in facts.sends.items():
         for sent in sends:
             if sent.acknowledged and sent.place is not None:
                 yield sent.place, value, sent.shown
     for polled in facts.polled:
         yield polled.place, polled.value, polled.operation
+    yield from facts.given
 
 
 def _offsets(facts: Facts) -> Iterator[Anomaly]:
@@ -252,6 +254,18 @@ def _duplicate_results(facts: Facts) -> Iterator[Anomaly]:
             where = ", ".join(map(named, sorted(places)))
             sentence = f"value {cause} was handled exactly once, as promised, but has {len(places)} results: {where}"
             yield found(Kind.DUPLICATE_RESULT, sentence, *places.values())
+
+
+def _wrong_results(facts: Facts) -> Iterator[Anomaly]:
+    """Return committed results of records that nobody had sent, or that those who read committed records must not see."""
+    for cause, places in _results(facts).items():
+        sends, shown = facts.sends.get(cause, []), next(iter(places.values()))
+        if not sends:
+            yield found(Kind.NEVER_SENT, f"value {cause} has a result, but no program had sent it", shown)
+        elif all(sent.cannot_be_read(True) for sent in sends):
+            why = "its send had failed" if sends[0].failed else "its transaction was aborted"
+            operations = [sent.shown for sent in sends]
+            yield found(Kind.ABORTED_READ, f"value {cause} has a committed result, though {why}", *operations, shown)
 
 
 def _missing_results(facts: Facts, drained: Operation) -> Iterator[Anomaly]:

@@ -29,9 +29,9 @@ def _acquired(facts: Facts) -> Iterator[tuple[Operation, str, Place, int]]:
 
 
 def _values(facts: Facts) -> Iterator[Anomaly]:
-    """Return records that no program has sent to the place where a member got them."""
+    """Return records that a member was given, or has handled, and that no program has sent."""
     reported: set[tuple[Place, int]] = set()
-    for operation, _, place, value in _acquired(facts):
+    for place, value, operation in facts.given:
         if (place, value) in reported or facts.may_lose(place.topic):
             continue
         reported.add((place, value))
@@ -41,9 +41,6 @@ def _values(facts: Facts) -> Iterator[Anomaly]:
             yield found(Kind.NEVER_SENT, f"{what}, which no program had sent by then", operation)
         elif all(sent.failed for sent in sends):
             yield found(Kind.ABORTED_READ, f"{what}, whose send had failed", *(sent.shown for sent in sends), operation)
-        elif all(sent.place not in (None, place) for sent in sends):
-            elsewhere = [sent.shown for sent in sends]
-            yield found(Kind.INCONSISTENT_OFFSETS, f"{what}, which was stored elsewhere", *elsewhere, operation)
 
 
 def _unsettled(facts: Facts, settled: Operation, action: Settled) -> Iterator[Anomaly]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
+from inspect import signature
 from typing import Any
 
-from pykafka.testing.simulation.plan import PlannedFault
+from pykafka.testing.simulation.plan import FAULTS, MORE_FAULTS, PlannedFault
 from pykafka.testing.virtual import NetworkFaults
 
 #: The key under which a line has the faults of a network.
@@ -31,10 +32,30 @@ def read(line: str) -> tuple[int, list[PlannedFault]]:
             PlannedFault(at_ms, lasts_ms, name, tuple(map(_value, arguments)))
             for at_ms, lasts_ms, name, arguments in row["plan"]
         ]
+        for fault in plan:
+            _check(fault)
         return int(row["seed"]), plan
     except (KeyError, TypeError, ValueError) as error:
         wanted = '{"seed": 7, "plan": [[800, 50, "stop", [1, true]]]}'
-        raise ValueError(f"not a seed with a plan, such as {wanted}: {line[:200]}") from error
+        why = f" ({error})" if isinstance(error, _FaultError) else ""
+        raise ValueError(f"not a seed with a plan, such as {wanted}: {line[:200]}{why}") from error
+
+
+class _FaultError(ValueError):
+    """Raised for a fault that cannot be; the text says why."""
+
+
+def _check(fault: PlannedFault) -> None:
+    begin = FAULTS.get(fault.name) or MORE_FAULTS.get(fault.name)
+    if begin is None:
+        raise _FaultError(f"there is no fault {fault.name!r}, but {', '.join(sorted({**FAULTS, **MORE_FAULTS}))}")
+    times: tuple[Any, ...] = fault.at_ms, fault.lasts_ms
+    if not all(isinstance(one, int) and one >= 0 for one in times):
+        raise _FaultError(f"the times of {fault.name} are whole numbers from 0 on (ms)")
+    try:
+        signature(begin).bind(None, *fault.arguments)
+    except TypeError as error:
+        raise _FaultError(f"{fault.name}: {error}") from error
 
 
 def _plain(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,10 @@ from pykafka.testing.simulation.tally import SeedLog, Tally, commit, seeds_text
 
 #: How many lines of a process that has failed an error shows.
 _LAST_LINES = 20
+
+
+#: The processes that run seeds for this one.
+running: list[_Process] = []
 
 
 class SeedsNotRunError(KafkaException):
@@ -89,7 +94,9 @@ class _Process:
         self._output: IO[str] = (directory / f"{seeds.start}.output").open("w+", encoding="utf-8")
         command = [sys.executable, "-m", "pykafka.testing.simulate", "--seeds", seeds_text(seeds)]
         self._process = subprocess.Popen(
-            [*command, "--tally", str(self._tally)], stdout=self._output, stderr=subprocess.STDOUT
+            [*command, "--tally", str(self._tally), "--parent", str(os.getpid())],
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
         )
 
     def result(self) -> tuple[Tally, str]:
@@ -107,6 +114,7 @@ class _Process:
 
     def end(self) -> None:
         """Kill it if it still runs, and wait for that."""
+        running.remove(self)
         self._process.kill()
         self._process.wait()
         self._output.close()
@@ -125,6 +133,7 @@ def in_processes(seeds: range, jobs: int, write: Callable[[str], object]) -> Tal
         try:
             for part in parts(seeds, jobs):
                 processes.append(_Process(part, Path(directory)))
+                running.append(processes[-1])
             for process in processes:
                 tally, text = process.result()
                 write(text)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pykafka._version import __version__
+from pykafka.exceptions import KafkaException
 from pykafka.testing.sometimes import missing
 
 
@@ -69,6 +70,10 @@ class Tally:
         return row["commit"], tally
 
 
+class SeedLogError(KafkaException):
+    """Raised when a log cannot be read or written; the text has its name and the reason."""
+
+
 class SeedLog:
     """A file with a line for each piece of a search.
 
@@ -80,14 +85,40 @@ class SeedLog:
 
     def append(self, tally: Tally, commit: str) -> None:
         """Add a line."""
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(tally.line(commit) + "\n")
+        self._write(tally.line(commit) + "\n")
+
+    def check(self) -> None:
+        """Check that it can be read and written.
+
+        :raises SeedLogError: it cannot
+        """
+        self.entries()
+        self._write("")
+
+    def _write(self, text: str) -> None:
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise SeedLogError(f"{self.path}: the log cannot be written: {error.strerror}") from error
 
     def entries(self) -> list[tuple[str, Tally]]:
-        """Return the commits and tallies of all lines."""
-        if not self.path.exists():
-            return []
-        return [Tally.of_line(line) for line in self.path.read_text(encoding="utf-8").splitlines()]
+        """Return the commits and tallies of all lines.
+
+        :raises SeedLogError: it cannot be read, or a line is none of a log
+        """
+        try:
+            lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []
+        except (OSError, UnicodeError) as error:
+            raise SeedLogError(f"{self.path}: the log cannot be read: {error}") from error
+        return [self._entry(number, line) for number, line in enumerate(lines, 1)]
+
+    def _entry(self, number: int, line: str) -> tuple[str, Tally]:
+        try:
+            return Tally.of_line(line)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            text = "is no line of a log; if its end is missing, delete it, and its seeds run again"
+            raise SeedLogError(f"{self.path}, line {number} {text}: {line[:200]}") from error
 
     def next_seed(self) -> int:
         """Return the first seed behind all that were logged."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka.testing.history import Commit, Committed, Place
+from pykafka.testing.history import Commit, Committed, Crash, Place
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story, Write
 
 # Anomalies
@@ -130,6 +130,73 @@ def commit_has_made_one_request_while_others_were_cut(story: Story) -> None:
 
 def commit_comes_later_than_it_can(story: Story) -> None:
     committed_late(story, 1_100, 3_000)
+
+
+def commit_went_back_over_a_rebalance(story: Story, *read: tuple[int, int]) -> None:
+    """The first commit of the next owner is before that of the former one.
+
+    :param read: what it was given by then
+    """
+    story.member()
+    story.member("d")
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    story.commit(2)
+    story.revoked(2, P0)
+    story.assigned(2, P0, who="d")
+    if read:
+        story.poll(*read, who="d")
+    story.commit(1, who="d")
+
+
+def commit_went_back_though_it_has_read(story: Story) -> None:
+    commit_went_back_over_a_rebalance(story, (2, 3))
+
+
+def commit_went_back_by_a_restarted_member(story: Story) -> None:
+    story.member()
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    story.commit(2)
+    story.note("c", Crash())
+    story.member()
+    story.assigned(2, P0)
+    story.poll((2, 3))
+    story.commit(1)
+
+
+def commit_by_a_restarted_member(story: Story) -> None:
+    """It has no partition yet."""
+    story.member()
+    story.send(1, 0)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.note("c", Crash())
+    story.member()
+    story.commit(1)
+
+
+def commit_beyond_as_one_that_was_refused(story: Story) -> None:
+    """A commit that had no effect is no reason for another one."""
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.commit(3, outcome="fail")
+    story.revoked(2, P0)
+    story.assigned(2, P0, who="d")
+    story.commit(3, who="d")
+
+
+def commit_beyond_that_others_see(story: Story) -> None:
+    """It got no answer, but it has had its effect."""
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.commit(1)
+    story.commit(3, outcome="unknown")
+    committed(story, 3)
 
 
 # Right
@@ -262,6 +329,50 @@ def committed_where_it_goes_on(story: Story) -> None:
     story.commit(1)
 
 
+def commit_behind_a_seek_back(story: Story) -> None:
+    story.member()
+    story.member("d")
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    story.commit(2)
+    story.revoked(2, P0)
+    story.assigned(2, P0, who="d")
+    story.seek(0, who="d")
+    story.poll((0, 1), who="d")
+    story.commit(1, who="d")
+
+
+def commits_of_the_next_owner(story: Story) -> None:
+    """It commits where it begins: at a commit of unknown outcome, or at the one before."""
+    for generation, offset in ((2, 1), (4, 2)):
+        story.member()
+        story.member("d")
+        if generation == 2:
+            story.sends(1, 2, 3)
+        story.assigned(generation - 1, P0)
+        if generation == 2:
+            story.poll((0, 1))
+            story.commit(1)
+        story.poll((1, 2))
+        story.commit(2, outcome="unknown")
+        story.revoked(generation, P0)
+        story.assigned(generation, P0, who="d")
+        story.commit(offset, who="d")
+        story.revoked(generation, P0, who="d")
+
+
+def commit_behind_one_that_was_refused(story: Story) -> None:
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    story.commit(2, outcome="fail")
+    story.revoked(2, P0)
+    story.assigned(2, P0, who="d")
+    story.poll((0, 1), who="d")
+    story.commit(1, who="d")
+
+
 PLANTED: list[tuple[str, Write]] = [
     ("commit-beyond", commit_beyond),
     ("commit-beyond", commit_beyond_before_any_read),
@@ -276,6 +387,12 @@ PLANTED: list[tuple[str, Write]] = [
     ("lost-commit", commit_has_made_one_request),
     ("lost-commit", commit_has_made_one_request_while_others_were_cut),
     ("lost-commit", commit_comes_later_than_it_can),
+    ("commit-went-back", commit_went_back_over_a_rebalance),
+    ("commit-went-back", commit_went_back_though_it_has_read),
+    ("commit-went-back", commit_went_back_by_a_restarted_member),
+    ("commit-after-loss", commit_by_a_restarted_member),
+    ("commit-beyond", commit_beyond_as_one_that_was_refused),
+    ("commit-beyond", commit_beyond_that_others_see),
 ]
 LEGAL: list[tuple[str, Write]] = [
     ("", refused_commits),
@@ -290,4 +407,7 @@ LEGAL: list[tuple[str, Write]] = [
     ("", request_of_a_commit_comes_again),
     ("", request_of_a_commit_comes_again_behind_a_cut),
     ("", committed_where_it_goes_on),
+    ("", commit_behind_a_seek_back),
+    ("", commits_of_the_next_owner),
+    ("", commit_behind_one_that_was_refused),
 ]

@@ -89,6 +89,13 @@ def too_many_bytes(story: Story) -> None:
     story.note("p", BufferedBytes("buffer", 101, 100))
 
 
+def killed_behind_its_deadline(story: Story) -> None:
+    """The call had not ended in time when its process was killed."""
+    story.invoke("c", Call("flush"), 10)
+    story.clock_ms += 1_000
+    story.note("c", Crash())
+
+
 # Right
 
 
@@ -168,6 +175,14 @@ def in_time(story: Story) -> None:
     story.note("p", BufferedBytes("buffer", 100, 100))
 
 
+def killed_in_time(story: Story) -> None:
+    story.invoke("c", Call("flush"), 100)
+    story.clock_ms += 50
+    story.note("c", Crash())
+    story.clock_ms += 1_000
+    story.note("c", Crash())
+
+
 PLANTED: list[tuple[str, Write]] = [
     ("dead-letter-twice", dead_letter_twice),
     ("dead-letter-twice", dead_letter_stored_twice),
@@ -184,6 +199,7 @@ PLANTED: list[tuple[str, Write]] = [
     ("no-end", no_end),
     ("leftover", leftover),
     ("too-many-bytes", too_many_bytes),
+    ("no-end", killed_behind_its_deadline),
 ]
 LEGAL: list[tuple[str, Write]] = [
     ("", dead_letters),
@@ -195,4 +211,5 @@ LEGAL: list[tuple[str, Write]] = [
     ("", given_up_by_two_owners),
     ("dead-letter-twice", dead_letter_sent_again),
     ("", in_time),
+    ("", killed_in_time),
 ]

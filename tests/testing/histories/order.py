@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka.testing.history import OpenProducer, Send
+from pykafka.testing.history import Deleted, OpenProducer, Place, Seek, Send
 from tests.testing.histories.commits import committed
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story, Write
 
@@ -142,6 +142,37 @@ def int_send_skip(story: Story) -> None:
     story.poll((0, 2), (1, 1), (2, 3))
 
 
+def nonmonotonic_behind_a_seek(story: Story) -> None:
+    """A seek forward has no effect."""
+    story.sends(1, 2, 3)
+    story.poll((0, 1))
+    story.seek(2)
+    story.poll((1, 2), (2, 3))
+
+
+def poll_skip_behind_a_seek(story: Story) -> None:
+    """A seek back has no effect."""
+    story.sends(1, 2, 3, 4)
+    story.poll((0, 1), (1, 2))
+    story.seek(0)
+    story.poll((2, 3), (3, 4))
+
+
+def poll_skip_before_a_deletion(story: Story) -> None:
+    """The record was there when the poll passed over it."""
+    story.sends(1, 2, 3)
+    story.poll((0, 1))
+    story.poll((2, 3))
+    story.note("main", Deleted(Place(TOPIC, 0, 2)))
+
+
+def nonmonotonic_send_without_offsets(story: Story) -> None:
+    """The acknowledgements name no offsets, but a reader has seen them."""
+    story.send(1)
+    story.send(2)
+    story.poll((0, 2), (1, 1))
+
+
 # Right
 
 
@@ -200,6 +231,60 @@ def begins_again_while_a_leader_is_cut_off(story: Story) -> None:
     story.poll((0, 1))
 
 
+def sought_behind_an_aborted_record(story: Story) -> None:
+    story.consumer(committed=True)
+    story.begin("q")
+    story.send(1, 0, who="q")
+    story.abort(who="q")
+    story.send(2, 2)
+    story.seek(0)
+    story.poll((2, 2))
+
+
+def sought_what_was_deleted(story: Story) -> None:
+    story.sends(1, 2, 3)
+    story.poll((0, 1), (1, 2))
+    story.note("main", Deleted(Place(TOPIC, 0, 2)))
+    story.seek(0)
+    story.poll((2, 3))
+
+
+def seek_that_failed(story: Story) -> None:
+    story.sends(1, 2, 3)
+    story.poll((0, 1))
+    story.fail(story.invoke("c", Seek(Place(TOPIC, 0, 2))))
+    story.poll((1, 2))
+
+
+def sought_in_a_partition_that_went(story: Story) -> None:
+    """It comes back, and the member begins where its group has committed."""
+    story.member()
+    story.sends(1, 2, 3)
+    story.assigned(1, P0)
+    story.poll((0, 1), (1, 2))
+    story.commit(1)
+    story.seek(0)
+    story.revoked(1, P0)
+    story.assigned(2, P0)
+    story.poll((1, 2))
+
+
+def acknowledged_without_offsets_in_two_partitions(story: Story) -> None:
+    story.send(1)
+    story.send(2, partition=1)
+    story.send(3)
+    story.poll((0, 1), (5, 3))
+    story.poll((0, 2), partition=1)
+
+
+def resent_behind_another(story: Story) -> None:
+    """The program has sent the first one again."""
+    story.send(1, outcome="unknown")
+    story.send(2, 1)
+    story.send(1)
+    story.poll((1, 2), (2, 1))
+
+
 PLANTED: list[tuple[str, Write]] = [
     ("poll-skip", poll_skip),
     ("poll-skip", poll_skip_of_committed),
@@ -217,6 +302,10 @@ PLANTED: list[tuple[str, Write]] = [
     ("nonmonotonic-send", nonmonotonic_send_without_numbers),
     ("int-nonmonotonic-send", int_nonmonotonic_send),
     ("int-send-skip", int_send_skip),
+    ("nonmonotonic-poll", nonmonotonic_behind_a_seek),
+    ("poll-skip", poll_skip_behind_a_seek),
+    ("poll-skip", poll_skip_before_a_deletion),
+    ("nonmonotonic-send", nonmonotonic_send_without_offsets),
 ]
 LEGAL: list[tuple[str, Write]] = [
     ("int-send-skip", interleaved),
@@ -224,4 +313,10 @@ LEGAL: list[tuple[str, Write]] = [
     ("", abort_puts_back),
     ("nonmonotonic-poll", begins_again_by_a_leader_that_is_cut_off),
     ("nonmonotonic-poll", begins_again_while_a_leader_is_cut_off),
+    ("", sought_behind_an_aborted_record),
+    ("", sought_what_was_deleted),
+    ("", seek_that_failed),
+    ("", sought_in_a_partition_that_went),
+    ("", acknowledged_without_offsets_in_two_partitions),
+    ("", resent_behind_another),
 ]

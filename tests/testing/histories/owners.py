@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka.testing.history import Drained, Fault
+from pykafka.testing.history import Assign, Crash, Drained, Fault
 from tests.testing.stories import GROUP, P0, P1, TOPIC, Story, Write
 
 # Anomalies
@@ -50,6 +50,17 @@ def two_owners_for_too_long(story: Story) -> None:
     story.poll((0, 1))
     story.clock_ms += 110
     story.poll((1, 2))
+
+
+def read_by_a_restarted_member(story: Story) -> None:
+    """It has not got its partition again yet."""
+    story.member()
+    story.sends(1, 2)
+    story.assigned(1, P0)
+    story.poll((0, 1))
+    story.note("c", Crash())
+    story.member()
+    story.poll((0, 1), (1, 2))
 
 
 # Right
@@ -116,16 +127,34 @@ def former_owner_that_does_not_know(story: Story) -> None:
     story.revoked(1, P0, lost=True)
 
 
+def members_that_are_none_any_more(story: Story) -> None:
+    """A program starts again, and chooses its partitions, or has no group."""
+    story.sends(1, 2)
+    for who in "cd":
+        story.member(who)
+        story.assigned(1 if who == "c" else 2, P0, who=who)
+        story.poll((0, 1), who=who)
+        story.note(who, Crash())
+    story.member()
+    story.ok(story.invoke("c", Assign((P0,))))
+    story.poll((0, 1), (1, 2))
+    story.commit(2)
+    story.consumer("d")
+    story.poll((0, 1), (1, 2), who="d")
+
+
 PLANTED: list[tuple[str, Write]] = [
     ("two-owners", two_owners),
     ("two-owners", two_owners_by_a_kept_partition),
     ("two-owners", two_owners_for_too_long),
     ("read-after-loss", read_after_loss),
     ("read-after-loss", read_of_a_revoked_partition),
+    ("read-after-loss", read_by_a_restarted_member),
 ]
 LEGAL: list[tuple[str, Write]] = [
     ("", rebalance),
     ("", stale_owner_of_an_older_generation),
     ("", members_that_commit_by_themselves),
     ("", former_owner_that_does_not_know),
+    ("", members_that_are_none_any_more),
 ]

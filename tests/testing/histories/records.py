@@ -93,6 +93,39 @@ def misplaced_by_acknowledgement(story: Story) -> None:
     story.ok(story.invoke("p", Send(TOPIC, 1, 0)), Send(TOPIC, 1, 1, 0))
 
 
+def compacted_by_an_aborted_record(story: Story) -> None:
+    """Compaction keeps the last record of a key that was committed."""
+    story.note("main", OpenTopic(TOPIC, compacted=True))
+    story.consumer(committed=True)
+    story.send(1, 0, key="a")
+    story.begin("q")
+    story.send(2, 1, who="q", key="a")
+    story.abort(who="q")
+    story.send(3, 3, key="b")
+    story.poll((3, 3))
+
+
+def result(story: Story, cause: int) -> None:
+    """Write a result in a transaction, and read it."""
+    story.begin("x")
+    sent = Send(TOPIC, 11, 1, cause=cause)
+    story.ok(story.invoke("x", sent), Send(TOPIC, 11, 1, 0, cause=cause))
+    story.commit_transaction(who="x")
+    story.consumer(committed=True)
+    story.poll((0, 11), partition=1)
+
+
+def result_of_an_aborted_record(story: Story) -> None:
+    story.begin("q")
+    story.send(1, 0, who="q")
+    story.abort(who="q")
+    result(story, 1)
+
+
+def result_of_nothing(story: Story) -> None:
+    result(story, 1)
+
+
 # Right
 
 
@@ -267,6 +300,25 @@ def acknowledged_by_all_replicas(story: Story) -> None:
     story.send(2, 5)
 
 
+def compacted_by_a_record_that_may_be_committed(story: Story) -> None:
+    story.note("main", OpenTopic(TOPIC, compacted=True))
+    story.consumer(committed=True)
+    story.send(1, 0, key="a")
+    story.begin("q")
+    story.send(2, 1, who="q", key="a")
+    story.commit_transaction("unknown", who="q")
+    story.send(3, 3, key="b")
+    story.poll((3, 3))
+    story.note("c", Drained((TOPIC,)))
+
+
+def result_of_a_record_that_may_be_committed(story: Story) -> None:
+    story.begin("q")
+    story.send(1, outcome="unknown", who="q")
+    story.commit_transaction("unknown", who="q")
+    result(story, 1)
+
+
 PLANTED: list[tuple[str, Write]] = [
     ("inconsistent-offsets", acknowledged_by_a_current_leader),
     ("inconsistent-offsets", acknowledged_by_a_former_leader_and_read),
@@ -290,6 +342,9 @@ PLANTED: list[tuple[str, Write]] = [
     ("never-sent", read_before_it_was_sent),
     ("duplicate-result", duplicate_result),
     ("missing-result", missing_result),
+    ("lost-write", compacted_by_an_aborted_record),
+    ("G1a", result_of_an_aborted_record),
+    ("never-sent", result_of_nothing),
 ]
 LEGAL: list[tuple[str, Write]] = [
     ("inconsistent-offsets", acknowledged_by_a_former_leader),
@@ -306,4 +361,6 @@ LEGAL: list[tuple[str, Write]] = [
     ("", lost_on_purpose),
     ("", not_durable),
     ("", sent_again_to_another_partition),
+    ("", compacted_by_a_record_that_may_be_committed),
+    ("", result_of_a_record_that_may_be_committed),
 ]

@@ -89,9 +89,42 @@ def refused_while_it_holds(story: Story) -> None:
     story.fail(begun, "InvalidRecordState")
 
 
+def acquired(story: Story, value: int, offset: int = 0, partition: int = 0, who: str = "s") -> None:
+    """Give a record with its value to a member."""
+    story.ok(story.invoke(who, Acquire(GROUP)), Acquire(GROUP, (Place(TOPIC, partition, offset),), (value,)))
+
+
 def acquired_of_another_value(story: Story) -> None:
-    story.sends(1, 2)
-    story.ok(story.invoke("s", Acquire(GROUP)), Acquire(GROUP, (Place(TOPIC, 0, 0),), (2,)))
+    story.send(1, 0)
+    story.send(2, outcome="unknown")
+    acquired(story, 2)
+
+
+def acquired_at_another_offset(story: Story) -> None:
+    story.send(2, 1)
+    acquired(story, 2)
+
+
+def acquired_at_two_offsets(story: Story) -> None:
+    """No other program has read it."""
+    story.send(1, outcome="unknown")
+    acquired(story, 1)
+    acquired(story, 1, 1, who="u")
+
+
+def acquired_of_another_partition(story: Story) -> None:
+    story.send(1, outcome="unknown")
+    acquired(story, 1, partition=1)
+
+
+def handled_of_another_value(story: Story) -> None:
+    story.send(1, 0)
+    story.send(2, outcome="unknown")
+    story.note("h", Handled(GROUP, Place(TOPIC, 0, 0), 2))
+
+
+def handled_of_no_program(story: Story) -> None:
+    story.note("h", Handled(GROUP, Place(TOPIC, 0, 0), 2))
 
 
 def acquired_of_no_program(story: Story) -> None:
@@ -243,6 +276,15 @@ def settled(story: Story) -> None:
     story.note("s", Settled((TOPIC,), GROUP, (Place(TOPIC, 0, 3),)))
 
 
+def released_and_accepted(story: Story) -> None:
+    """Members were given the record one after the other."""
+    story.send(1, 0)
+    acquired(story, 1)
+    story.acknowledge(0, kind="release")
+    acquired(story, 1, who="u")
+    story.acknowledge(0, who="u")
+
+
 PLANTED: list[tuple[str, Write]] = [
     ("accepted-twice", accepted_twice),
     ("accepted-twice", shared_before_a_lock_ends),
@@ -257,6 +299,11 @@ PLANTED: list[tuple[str, Write]] = [
     ("unexplained-error", refused_while_it_holds),
     ("unsettled", unsettled),
     ("inconsistent-offsets", acquired_of_another_value),
+    ("inconsistent-offsets", handled_of_another_value),
+    ("duplicate", acquired_at_another_offset),
+    ("duplicate", acquired_at_two_offsets),
+    ("misplaced", acquired_of_another_partition),
+    ("never-sent", handled_of_no_program),
     ("never-sent", acquired_of_no_program),
     ("G1a", acquired_though_failed),
 ]
@@ -272,4 +319,5 @@ LEGAL: list[tuple[str, Write]] = [
     ("accepted-twice", accepted_late),
     ("", acquired_in_advance),
     ("", settled),
+    ("", released_and_accepted),
 ]
