@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
+import gevent
 import pytest
 
 from pykafka import KafkaClient
@@ -84,3 +86,23 @@ def test_a_loop_of_calls_that_do_not_wait_gets_its_message(
         ends = now() + WITHIN_S
         while not take():
             assert now() < ends, "nothing came"
+
+
+@pytest.mark.parametrize("kind", ["poll", "simple", "share"])
+def test_a_callback_of_the_loop_may_make_calls_that_do_not_wait(kind: str) -> None:
+    """It runs on the hub itself, which cannot be let turn meanwhile."""
+    with FakeCluster(1, {TOPIC: 1}) as cluster, KafkaClient(cluster.hosts, use_greenlets=True) as client:
+        take = CALLS[kind](client)
+        take()
+        gevent.sleep(0.2)
+        taken: list[object] = []
+
+        def call() -> None:
+            ends = time.monotonic() + 0.002
+            while time.monotonic() < ends:  # longer than a hub may be kept from its turn
+                pass
+            taken.append(take())
+
+        gevent.get_hub().loop.run_callback(call)
+        gevent.sleep(0.2)
+        assert taken in ([None], [[]])
