@@ -61,13 +61,16 @@ class GreenWatch:
 
     def __init__(self) -> None:
         import eventlet
+        from eventlet import hubs
 
         self._sleep: Callable[[float], object] = eventlet.sleep
+        self._getcurrent: Callable[[], object] = eventlet.getcurrent
+        self._get_hub: Callable[[], Any] = hubs.get_hub
         self._turned = time.monotonic()
 
     def breathe(self) -> None:
-        """Yield to the hub if that was not done for HELD_MAX_S."""
-        if time.monotonic() - self._turned >= HELD_MAX_S:
+        """Yield to the hub if that was not done for HELD_MAX_S; a timer's function, which the hub itself runs, cannot yield."""
+        if time.monotonic() - self._turned >= HELD_MAX_S and self._getcurrent() is not self._get_hub().greenlet:
             self._sleep(0)
             self._turned = time.monotonic()
 

@@ -206,19 +206,21 @@ class HubWatch:
     def __init__(self) -> None:
         gevent = _import_gevent()
         self._get_hub = gevent.get_hub
+        self._getcurrent = gevent.getcurrent
         # Each thread has a hub of its own.
         self._local = original("_thread", "_local")()
 
     def breathe(self) -> None:
         """Yield to the hub if it has not turned for HELD_MAX_S.
 
-        The time since its last turn counts, not the time for which the present greenlet has run.
+        The time since its last turn counts, not the time for which the present greenlet has run. A callback of the loop cannot
+        yield: then this returns at once.
         """
         hub = self._get_hub()
         turns = getattr(self._local, "turns", None)
         if turns is None or turns.hub is not hub:
             turns = self._local.turns = _HubTurns(hub)
-        if time.monotonic() - turns.clock.turned >= HELD_MAX_S:
+        if time.monotonic() - turns.clock.turned >= HELD_MAX_S and self._getcurrent() is not hub:
             turns.wait()
 
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -274,7 +274,10 @@ class BlockingEngine(ConsumerEngine):
                     return None
             self.look()
             found = take() if self.may_take is None or self.may_take() else None
-            if found is not None or not block:
+            if found is not None:
                 return found
+            if not block:
+                self.handler.breathe()  # as in `await_records`
+                return None
             if not self.await_records(deadline, unblock_event):
                 return None

@@ -376,6 +376,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         timeout_ms = self._options.consumer_timeout_ms
         deadline = None if timeout_ms < 0 else self._handler.now() + timeout_ms / 1000
         unblock = unblock_event
+        self._handler.breathe()  # a loop of calls that do not wait would keep a hub from the worker that joins
         while True:
             self._changed.clear()
             self._raise_worker_exceptions()

@@ -195,10 +195,16 @@ class Commits:
     def _made(self, offsets: Offsets | Callable[[], Offsets], *arguments: Any) -> dict[TopicPartition, int]:
         """Commit offsets as `GroupOffsets.commit` does, seen by a tracer."""
         tracer = self._cluster.tracer
-        if tracer is None:
-            return self.group.commit(offsets, *arguments)
-        with tracer.committing(offsets() if callable(offsets) else offsets, self.group.name):
-            return self.group.commit(offsets, *arguments)
+        try:
+            if tracer is None:
+                return self.group.commit(offsets, *arguments)
+            with tracer.committing(offsets() if callable(offsets) else offsets, self.group.name):
+                return self.group.commit(offsets, *arguments)
+        except BaseException:
+            # The group may have some of them, or all if the answer was lost: not certainly what was committed before.
+            for key in offsets() if callable(offsets) else offsets:
+                self._committed.pop(key, None)
+            raise
 
     def settle(self, deadline: float) -> None:
         """Wait until the commits that were asked for before now were made.

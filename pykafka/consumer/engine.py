@@ -395,6 +395,7 @@ class ConsumerEngine(Assignment):
         if unblock_event is not None:
             remaining = min(remaining, 0.1)
         if remaining <= 0:
+            self.handler.breathe()  # a loop of calls that do not wait would keep a hub from all that they look for
             return False
         if self.recovery.is_stranded:
             self.recovery.revive()

@@ -137,7 +137,8 @@ class ResponseFuture:
 
         self._callbacks.insert(0, wake)
         try:
-            return self.done or event.wait(timeout)  # whoever sets `done` looks for callbacks afterwards
+            # whoever sets `done` looks for callbacks afterwards; a greenlet's time may be up in the turn that completes it
+            return self.done or event.wait(timeout) or self.done
         finally:
             with suppress(ValueError):  # it was called
                 self._callbacks.remove(wake)

@@ -290,6 +290,7 @@ class ShareConsumer(Viewed, Generic[K, V]):
                     if found or (left is not None and left <= 0):
                         if not found:
                             engine.set_wanting(True)  # a call that does not wait asks for the next one
+                            self._handler.breathe()  # and a loop of such calls would keep a hub from asking
                         return found
                     engine.set_wanting(True)
                     began = self._handler.now()

@@ -159,7 +159,8 @@ class PendingJoin:
                 response = sent.pending.get(timeout=max(0.0, deadline - self._connection.handler.now()))
         except ResponseTimeoutError as error:
             interrupted = self.interrupted()
-            if not sent.pending.done and (deadline is not None or interrupted):
+            # also if the answer has come since: the next call takes it
+            if sent.pending.error is None and (deadline is not None or interrupted):
                 api = type(sent.request).__name__
                 raise DeadlinePassed(f"{api}: {error}", broker=sent.coordinator.address) from error
             self._end(sent)

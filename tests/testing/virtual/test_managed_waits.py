@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.exceptions import OffsetsNotCommitted
+from pykafka.exceptions import ConsumerStoppedException, OffsetsNotCommitted
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Scheduler, VirtualHandler
 
@@ -191,3 +191,40 @@ def test_the_start_of_a_forked_child_takes_its_time_from_the_call(
 
     scheduler.run(program)
     assert scheduler.errors == []
+
+
+@pytest.mark.parametrize("api", ["FindCoordinator", "JoinGroup", "SyncGroup", "OffsetFetch", "ListOffsets"])
+def test_a_stop_while_another_worker_starts_ends_by_the_answers_and_leaves_nothing_running(
+    scheduler: Scheduler, virtual: VirtualHandler, api: str
+) -> None:
+    """`start()` ends as well, and undoes what it has done: no member, no heartbeats, no internal consumer."""
+
+    def program() -> None:
+        with (
+            FakeCluster(1, {TOPIC: 2}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            cluster.set_group_settings(initial_rebalance_delay_ms=0)
+            consumer = _member(client, auto_start=False)
+
+            def start() -> None:
+                with suppress(ConsumerStoppedException):
+                    consumer.start()
+
+            hold = cluster.hold(api)
+            starting = virtual.spawn(start, name="starting")
+            virtual.sleep(1.0)
+            stopping = virtual.spawn(consumer.stop, name="stopping")
+            virtual.sleep(1.0)
+            hold.release()
+            assert stopping.join(SOON_S)
+            assert starting.join(SOON_S)
+            assert consumer._consumer is None
+            assert consumer._worker is None
+            assert consumer._member.sender.has_ended
+            with pytest.raises(ConsumerStoppedException):
+                consumer.consume()
+            description = client.admin.describe_groups([GROUP])[GROUP]
+            assert not description.members
+
+    scheduler.run(program)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.common import TopicPartition
+from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.consumer.committed_offsets import GroupOffsets, Membership
 from pykafka.exceptions import OffsetsNotCommitted, ShareLostError
 from pykafka.kafkaconsumer import KafkaConsumer
@@ -22,6 +22,8 @@ from pykafka.testing.virtual import Scheduler, VirtualHandler
 GROUP, ORDERS = "readers", [TopicPartition("orders", 0), TopicPartition("orders", 1)]
 HEARTBEAT_MS = 200
 OPTIONS: dict[str, Any] = {"group": GROUP, "heartbeat_interval_ms": HEARTBEAT_MS, "session_timeout_ms": 6_000}
+#: How long leaving the group may take at a silent coordinator (s).
+LEAVING_S = 5.0
 #: What the group has committed, which the first member repeats, and what the second member commits.
 BEFORE, AFTER = 1, 2
 
@@ -167,6 +169,95 @@ def test_a_commit_waits_for_its_turn_within_its_time(
                 return virtual.now() - began
 
     assert scheduler.run(program) < 2.5
+
+
+@pytest.mark.parametrize("auto_commit", [False, True])
+@pytest.mark.parametrize(
+    ("protocol", "api"),
+    [
+        ({"protocol": "consumer"}, "ConsumerGroupHeartbeat"),
+        ({"protocol": "classic", "assignor": "cooperative-sticky"}, "SyncGroup"),
+    ],
+)
+def test_a_commit_that_waits_for_the_end_of_a_rebalance_delays_no_other_call(
+    scheduler: Scheduler, virtual: VirtualHandler, protocol: dict[str, Any], api: str, auto_commit: bool
+) -> None:
+    """It waits with its place in the order of commits, and with no lock that `poll()` or `close()` takes."""
+
+    def program() -> None:
+        with (
+            FakeCluster(brokers=1, topics={"orders": 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=10_000) as client,
+            KafkaClient(cluster.hosts, handler=virtual) as other,
+        ):
+            cluster.set_group_settings(consumer_heartbeat_interval_ms=HEARTBEAT_MS, has_assignment_epochs=False)
+            with client.producer() as producer:
+                producer.produce("orders", b"one", partition=0).get()
+            first = client.consumer("orders", auto_commit=auto_commit, **OPTIONS, **protocol)
+            while not first.poll(timeout=0.1):
+                pass
+            second = other.consumer("orders", auto_commit=False, **OPTIONS, **protocol)
+            with cluster.hold(api) as held:
+                while held.met < 2:
+                    first.poll(timeout=0.1)
+                    second.poll(timeout=0.1)
+                results: list[bool] = []
+                waiting = virtual.spawn(
+                    lambda: results.append(_is_committed(first, None, held, 1_000.0)), name="committing"
+                )
+                virtual.sleep(0.5)
+                for timeout in (0.0, 0.2, 0.2):
+                    began = virtual.now()
+                    first.poll(timeout=timeout)
+                    assert virtual.now() - began < timeout + 0.01
+                assert not results, "the commit was meant to wait"
+                began = virtual.now()
+                with suppress(OffsetsNotCommitted):
+                    first.close(timeout=0.5)
+                assert virtual.now() - began < 0.5 + LEAVING_S + 0.01
+                assert waiting.join(0.01)
+                assert results == [False]
+
+    scheduler.run(program)
+
+
+@pytest.mark.parametrize("kind", ["the answer is lost", "another partition is refused"])
+def test_auto_commit_takes_a_failed_commit_back_that_brokers_have_all_the_same(
+    scheduler: Scheduler, virtual: VirtualHandler, kind: str
+) -> None:
+    """After a seek to the last commit that had succeeded, it took that for the group's: a later member passed over records."""
+
+    def program() -> dict[TopicPartition, Any]:
+        with (
+            FakeCluster(brokers=1, topics={"orders": 2}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=500) as client,
+        ):
+            with client.producer() as producer:
+                for number in range(3):
+                    producer.produce("orders", b"%d" % number, partition=0).get()
+            consumer = client.consumer(group=GROUP, auto_commit=True, auto_commit_interval_ms=100_000)
+            consumer.assign(ORDERS)
+            assert [record.offset for record in consumer.poll(1)] == [0]
+            consumer.commit({ORDERS[0]: 1, ORDERS[1]: 0})
+            assert [record.offset for record in consumer.poll()] == [1, 2]
+            if kind == "the answer is lost":
+                cut = cluster.cut("OffsetCommit", "after", 100)
+                with pytest.raises(OffsetsNotCommitted):
+                    consumer.commit()
+                cut.end()
+            else:
+                too_long = OffsetAndMetadata(0, 5_000 * "x")
+                with pytest.raises(OffsetsNotCommitted) as caught:
+                    consumer.commit({ORDERS[0]: OffsetAndMetadata(3), ORDERS[1]: too_long})
+                assert set(caught.value.failures) == {ORDERS[1]}
+            consumer.seek(ORDERS[0], 1)
+            consumer.close()
+            with client.consumer(group=GROUP) as later:
+                return later.committed(ORDERS[0])
+
+    found = scheduler.run(program)[ORDERS[0]]
+    assert found is not None
+    assert found.offset == 1
 
 
 def _commit(client: KafkaClient) -> None:

@@ -6,12 +6,13 @@ What they had in that session is neither handed out nor committed any more, also
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pytest
 
 from pykafka import KafkaClient, TopicPartition
-from pykafka.exceptions import ShareLostError
+from pykafka.exceptions import ShareLostError, ZooKeeperError
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
@@ -210,5 +211,113 @@ def test_a_commit_by_a_worker_belongs_to_the_session_of_its_call(run: Any, queue
         assert [type(error) for error in results] == [ShareLostError] * len(results)
         assert place.commits == [1]
         consumer.close()
+
+    run(program)
+
+
+#: The steps of a balanced consumer that takes its assignment, in their order.
+STEPS = ["_set_watches", "_get_participants", "_get_held_partitions", "_forget_positions", "_add_partitions"]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_session_that_ends_amid_an_assignment_leaves_nothing_to_the_next_one(
+    run: Any, monkeypatch: pytest.MonkeyPatch, step: str, after: bool
+) -> None:
+    """Whichever session the assignment was begun in: what it has is read and committed in that one alone."""
+
+    def program(place: Place) -> None:
+        place.write(COUNT)
+        consumer = place.balanced()
+        assert [consumer.consume().offset for _ in range(2)] == [0, 1]
+        real, taken = getattr(consumer, step), consumer._setup_internal_consumer
+        seen: list[object] = []
+
+        def look() -> None:
+            seen.append(consumer.consume(block=False))
+            with suppress(ShareLostError):
+                consumer.commit_offsets()
+
+        def end_session() -> None:
+            state = consumer._nodes.session
+            before = state.session
+            place.server.expire(0)
+            place.until(lambda: state.session is not before and place.server.sessions and not state.is_silent)
+            look()
+
+        def stepping(*args: Any) -> Any:
+            patched.undo()
+            if not after:
+                end_session()
+            found = real(*args)
+            if after:
+                end_session()
+            return found
+
+        def taking(*args: Any) -> Any:
+            found = taken(*args)
+            if consumer._nodes.session.lost:  # the assignment that the end of the session came between
+                look()
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(consumer, step, stepping)
+            monkeypatch.setattr(consumer, "_setup_internal_consumer", taking)
+            consumer._wanted.set()
+            place.until(lambda: seen)
+            place.until(lambda: consumer._readable is not None)
+        assert not any(seen)
+        assert not place.commits
+        assert consumer.consume().offset == 0
+        consumer.commit_offsets()
+        assert place.commits == [1]
+        consumer.stop()
+
+    run(program)
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["the session lasts", "the session ends"])
+def test_an_assignment_that_fails_before_its_first_change_leaves_the_former_one(
+    run: Any, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    """The consumer reads on what its nodes in ZooKeeper say that it owns, and nothing once they are gone; a call raises why."""
+
+    def program(place: Place) -> None:
+        place.write(COUNT)
+        consumer = place.balanced(rebalance_backoff_ms=200)
+        assert consumer.consume().offset == 0
+        tries: list[None] = []
+
+        def fail() -> None:
+            tries.append(None)
+            raise ZooKeeperError("no answer")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(consumer, "_get_participants", fail)
+            consumer._wanted.set()
+            place.until(lambda: len(tries) > 2)
+            assert consumer.consume().offset == 1
+            if ends:
+                state = consumer._nodes.session
+                before = state.session
+                place.server.expire(0)
+                place.until(lambda: state.session is not before)
+            offsets: list[int] = []
+            with pytest.raises(ZooKeeperError, match="no answer"):
+                while True:  # what is buffered comes first
+                    message = consumer.consume()
+                    offsets += [] if message is None else [message.offset]
+            assert offsets == ([] if ends else list(range(2, COUNT)))
+            with suppress(ShareLostError):
+                consumer.commit_offsets()
+            assert place.commits == ([] if ends else [COUNT])
+        place.until(lambda: consumer._readable is not None)
+        place.write()
+        message = None
+        while message is None:
+            with suppress(ZooKeeperError):
+                message = consumer.consume()
+        assert message.offset == (0 if ends else COUNT)
+        consumer.stop()
 
     run(program)

@@ -40,6 +40,23 @@ def test_get_gives_up(handler: Handler) -> None:
     assert future.get(timeout=0.05) is None
 
 
+def test_an_answer_in_the_moment_in_which_the_time_is_up_counts(
+    handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A greenlet whose wait ends in the turn of the hub that completes the future got no answer, though it was there."""
+    future = ResponseFuture(handler)
+
+    class Late:
+        set = staticmethod(lambda: None)
+
+        def wait(self, timeout: float | None = None) -> bool:
+            future.set_response("answer")
+            return False
+
+    monkeypatch.setattr(type(handler), "Event", Late)
+    assert future.get(timeout=0.0) == "answer"
+
+
 def test_get_raises_the_error(handler: Handler) -> None:
     future = ResponseFuture(handler)
     error = SocketDisconnectedError("gone", broker="kafka:9092")
