@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.exceptions import FetchSessionIdNotFound, InvalidFetchSessionEpoch, KafkaException
 from pykafka.protocol import wire
+from pykafka.testing.arguments import seconds, whole
 from pykafka.testing.authorization import authorized
 from pykafka.testing.call import Call, HungUpError
 from pykafka.testing.fetch_sessions import wanted_of
@@ -111,10 +112,10 @@ class Fault:
         :param timeout: how long (s)
         :raises TimeoutError: fewer have met it by then
         """
-        state = self._state
+        state, wanted, left_ms = self._state, whole("count", count), int(seconds("timeout", timeout) * 1000)
         with state.lock:
-            until_ms = state.now_ms() + int(timeout * 1000)
-            if not state.waiters.wait(lambda: self.met >= count, until_ms, self):
+            until_ms = state.now_ms() + left_ms
+            if not state.waiters.wait(lambda: self.met >= wanted, until_ms, self):
                 raise TimeoutError(f"{self.met} of {count} requests have met {self!r} after {timeout} s")
 
     def meets(self, call: Call) -> bool:
@@ -321,12 +322,13 @@ class Faults:
         self.first_error = self.first_error or (text, error)
 
     def raise_first(self) -> None:
-        """Raise the first error that was reported, if there is one.
+        """Raise the first error that was reported, if there is one, and forget it.
 
         :raises FakeClusterError: its cause is that error
         """
-        if self.first_error is not None:
-            text, error = self.first_error
+        reported, self.first_error = self.first_error, None
+        if reported is not None:
+            text, error = reported
             raise FakeClusterError(text) from error
 
     def around(self, call: Call, api: Api) -> Response | None:
