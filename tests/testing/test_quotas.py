@@ -117,8 +117,9 @@ def test_administrators_change_quotas(cluster: FakeCluster) -> None:
     ],
 )
 def test_wrong_quotas_are_refused_by_parameter(cluster: FakeCluster, arguments: dict[str, Any], said: str) -> None:
+    fields: dict[str, Any] = {"key": "producer_byte_rate", "rate": 1, **arguments}
     with pytest.raises(ValueError, match=said):
-        cluster.set_quota(**{"key": "producer_byte_rate", "rate": 1} | arguments)
+        cluster.set_quota(**fields)
     assert cluster._state.quotas.values == {}
 
 

@@ -51,7 +51,7 @@ def test_an_error_of_a_hook_fails_the_test_that_has_set_it(run: Run, scope: str)
     result.assert_outcomes(passed=2, failed=2)
     output = result.stdout.str()
     for name in "test_of_the_hook", "test_of_a_fixture":
-        assert f"FAILED test_user.py::{name} - pykafka.testing.faults.FakeClusterErr" in output
+        assert f"FAILED test_user.py::{name} - pykafka.testing.faults.Fake" in output
     assert "ZeroDivisionError('of this hook') was raised when broker" in output
 
 
