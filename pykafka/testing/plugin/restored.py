@@ -24,6 +24,7 @@ class Before:
             return
         with cluster._locked() as state:
             faults, settings = cluster._faults, state.groups.settings
+            faults.has_raised = False  # that was another test's
             self._hooks = list(faults.on_request), list(faults.on_answer)
             self._received = faults.received
             self._release = state.release, state.data_path, state.admin_path, state.transactions.path
