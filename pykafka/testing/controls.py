@@ -47,6 +47,6 @@ class Controls:
             yield self._state
 
     def _broker(self, number: int) -> Broker:
-        if number not in self._brokers:
-            raise ValueError(f"there is no broker {number}: they are numbered 1 to {len(self._brokers)}")
+        if type(number) is not int or number not in self._brokers:
+            raise ValueError(f"there is no broker {number!r}: they are numbered 1 to {len(self._brokers)}")
         return self._brokers[number]

@@ -11,6 +11,7 @@ import pykafka.testing.apis  # noqa: F401  (registers them)
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.base import Handler, Worker, process_number
 from pykafka.testing.acls import Authorizer
+from pykafka.testing.arguments import whole
 from pykafka.testing.behaviour import AdminPath, DataPath, GroupPath, TransactionPath
 from pykafka.testing.broker import Broker
 from pykafka.testing.call import APIS, spoken
@@ -25,7 +26,7 @@ from pykafka.testing.securitycontrols import SecurityControls
 from pykafka.testing.state import ClusterState, Node
 from pykafka.testing.tls import ServerContext
 from pykafka.testing.topicnames import check_name
-from pykafka.testing.topics import Partition
+from pykafka.testing.topics import Partition, Topic
 
 #: How long the timekeeper may take to end (s).
 _JOIN_S = 10.0
@@ -69,13 +70,17 @@ class FakeCluster(FaultControls, SecurityControls):
         super_users: Sequence[str] = (),
         tls: ServerContext | None = None,
     ) -> None:
-        if brokers < 1:
-            raise ValueError(f"brokers is {brokers}: a cluster has at least one")
+        whole("brokers", brokers, 1)
+        if isinstance(racks, str):
+            raise ValueError(f"racks is {racks!r}: a list, with the first broker's rack first")
+        for argument, given in {"topics": topics, "versions": versions}.items():
+            if not isinstance(given, Mapping | None):
+                raise ValueError(f"{argument} is {given!r}: a dict by names")
         self._state = state = ClusterState(handler or ThreadingHandler())
         state.cluster_id = str(state.new_uuid())
         self._play(as_version)
         self._secure(sasl, authorizer, super_users, tls)
-        state.default_partitions = default_partitions
+        state.default_partitions = whole("default_partitions", default_partitions, 1)
         self._faults = Faults(state)
         self._topic_errors = TopicErrors()
         self._followers = Followers()
@@ -116,6 +121,9 @@ class FakeCluster(FaultControls, SecurityControls):
                 broker.start()
                 broker.node.is_up = True
         for api, span in versions.items():
+            pair: Any = span  # callers need not be typed
+            if pair is not None and not (isinstance(pair, tuple | list) and len(pair) == 2):
+                raise ValueError(f"versions has {api!r}: {span!r}: a pair of the lowest and the highest, or None")
             self.set_versions(api, *(span or (-1, -1)))
         for name, partitions in topics.items():
             self.create_topic(name, partitions)
@@ -163,10 +171,18 @@ class FakeCluster(FaultControls, SecurityControls):
             self._faults.raise_first()
 
     def _partition(self, topic: str, index: int) -> Partition:
-        found = self._state.topics.get(topic)
-        if found is None or not 0 <= index < len(found.partitions):
-            raise FakeClusterError(f"there is no partition {index} of topic {topic!r}: create it first")
+        found = self._topic(topic, f"there is no partition {index} of topic {topic!r}")
+        if type(index) is not int or not 0 <= index < len(found.partitions):
+            last = len(found.partitions) - 1
+            raise FakeClusterError(f"there is no partition {index!r} of topic {topic!r}: it has 0 to {last}")
         return found.partitions[index]
+
+    def _topic(self, name: str, problem: str) -> Topic:
+        found = self._state.topics.get(name)
+        if found is None:
+            there = ", ".join(self._state.topics) or "none"
+            raise FakeClusterError(f"{problem}: create the topic first; there are: {there}")
+        return found
 
     # Topics and partitions
 
@@ -177,9 +193,8 @@ class FakeCluster(FaultControls, SecurityControls):
         :raises InvalidTopic: no topic may be called so
         """
         check_name(name)
-        if partitions < 1:
-            raise ValueError(f"partitions is {partitions}: a topic has at least one")
-        if not 1 <= replication_factor <= len(self._brokers):
+        whole("partitions", partitions, 1)
+        if whole("replication_factor", replication_factor, 1) > len(self._brokers):
             raise ValueError(f"replication_factor is {replication_factor}: there are {len(self._brokers)} brokers")
         with self._locked() as state:
             if name in state.topics:
@@ -191,10 +206,8 @@ class FakeCluster(FaultControls, SecurityControls):
 
         :param partition: of one partition alone; None: of all
         """
-        with self._locked() as state:
-            found = state.topics.get(topic)
-            if found is None:
-                raise FakeClusterError(f"there is no topic {topic!r}")
+        with self._locked():
+            found = self._topic(topic, f"there is no topic {topic!r}")
             chosen = found.partitions if partition is None else [self._partition(topic, partition)]
             return [record for one in chosen for record in one.records()]
 
@@ -204,7 +217,11 @@ class FakeCluster(FaultControls, SecurityControls):
             return name in state.topics
 
     def set_topic_error(self, name: str, error: ErrorName) -> None:
-        """Put an error for one topic into the metadata, until it is set to "NONE"."""
+        """Put an error for one topic into the metadata, until it is set to "NONE". The topic need not exist.
+
+        :raises InvalidTopic: no topic may be called so
+        """
+        check_name(name)
         with self._locked():
             self._topic_errors.codes[name] = error_code(error)
 
@@ -234,11 +251,13 @@ class FakeCluster(FaultControls, SecurityControls):
 
     def truncate(self, topic: str, partition: int, offset: int) -> None:
         """Lose the records of a partition from an offset on, as by an unclean election: the leader stays, in a new epoch."""
+        whole("offset", offset)
         with self._locked():
             self._state.replicas.truncate(self._partition(topic, partition), offset)
 
     def delete_before(self, topic: str, partition: int, offset: int) -> None:
         """Delete the records of a partition before an offset, as retention does."""
+        whole("offset", offset)
         with self._locked() as state:
             found = self._partition(topic, partition)
             found.log.delete_before(offset)
@@ -273,7 +292,12 @@ class FakeCluster(FaultControls, SecurityControls):
         """Copy to a follower what it lacks, and keep it in sync again."""
         self._broker(broker)
         with self._locked():
-            self._state.replicas.release(self._partition(topic, partition), broker)
+            found = self._partition(topic, partition)
+            if broker not in found.replicas:
+                raise FakeClusterError(
+                    f"broker {broker} is no follower of {topic}-{partition}: {found.replicas} have it"
+                )
+            self._state.replicas.release(found, broker)
 
     def set_follower(self, topic: str, partition: int, broker: int) -> None:
         """Refer consumers of a partition to a follower (KIP-392), which becomes a replica if it was none."""
@@ -284,6 +308,8 @@ class FakeCluster(FaultControls, SecurityControls):
 
     def set_follower_watermarks(self, topic: str, partition: int, low: int = -1, high: int = -1) -> None:
         """Set the range of offsets that the follower of `set_follower` serves; -1: the leader's bound."""
+        whole("low", low, -1)
+        whole("high", high, -1)
         with self._locked():
             found = self._followers.of.get((topic, partition))
             if found is None:
@@ -365,6 +391,8 @@ class FakeCluster(FaultControls, SecurityControls):
 
     def set_rack(self, broker: int, rack: str | None) -> None:
         """Set the rack of a broker (KIP-36)."""
+        if not isinstance(rack, str | None):
+            raise ValueError(f"rack is {rack!r}: a text or None")
         found = self._broker(broker)
         with self._locked():
             found.node.rack = rack
@@ -377,6 +405,8 @@ class FakeCluster(FaultControls, SecurityControls):
         """
         if kind not in ("group", "transaction", "share"):
             raise ValueError(f'kind is {kind!r}: "group", "transaction" or "share"')
+        if not isinstance(key, str):
+            raise ValueError(f"key is {key!r}: the name of a group, or a transactional id")
         found = self._broker(broker)
         with self._locked() as state, state.moving_coordinators():
             state.coordinators[kind, key] = found.node.node_id
@@ -410,6 +440,8 @@ class FakeCluster(FaultControls, SecurityControls):
         :raises ValueError: the fake brokers speak none of them
         """
         key = api_key(api)
+        whole("lowest", lowest, -1)
+        whole("highest", highest, -1)
         with self._locked() as state:
             if (lowest, highest) == (-1, -1):
                 state.versions.pop(key, None)

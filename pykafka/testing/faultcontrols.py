@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pykafka.testing.arguments import function, whole
 from pykafka.testing.controls import Controls
 from pykafka.testing.faults import (
     PLACES,
@@ -41,7 +42,8 @@ class FaultControls(Controls):
         :param when: for which requests; None: for all
         :param latency_ms: how much later they are answered (ms)
         """
-        return self._outcome(Failure, api, broker, when, times, code=error_code(error), latency_ms=latency_ms)
+        code = error_code(error)
+        return self._outcome(Failure, api, broker, when, times, code=code, latency_ms=whole("latency_ms", latency_ms))
 
     def cut(
         self,
@@ -60,20 +62,22 @@ class FaultControls(Controls):
         """
         if place not in PLACES:
             raise ValueError(f"place is {place!r}: one of {', '.join(PLACES)}")
-        return self._outcome(Cut, api, broker, when, times, place=place, latency_ms=latency_ms)
+        return self._outcome(Cut, api, broker, when, times, place=place, latency_ms=whole("latency_ms", latency_ms))
 
     def _outcome(
         self, kind: Any, api: ApiName, broker: int | None, when: When | None, times: int, **more: Any
     ) -> Fault:
-        if times < 1:
-            raise ValueError(f"times is {times}: at least one request")
-        fault: Fault = self._set_up(kind, api, broker, when, times, **more)
+        fault: Fault = self._set_up(kind, api, broker, when, whole("times", times, 1), **more)
         return fault
 
-    def _set_up(self, kind: Any, api: ApiName, broker: int | None, *arguments: Any, **more: Any) -> Any:
+    def _set_up(
+        self, kind: Any, api: ApiName, broker: int | None, when: When | None, *arguments: Any, **more: Any
+    ) -> Any:
         if broker is not None:
             self._broker(broker)
-        fault = kind(self._state, api_key(api), broker, *arguments, **more)
+        if when is not None:
+            function("when", when)
+        fault = kind(self._state, api_key(api), broker, when, *arguments, **more)
         with self._locked():
             self._faults.add(fault)
         return fault
@@ -94,18 +98,18 @@ class FaultControls(Controls):
         :param milliseconds: for how long (ms)
         :param times: how many requests; None: until `end` of what this returns
         """
-        if milliseconds < 1:
-            raise ValueError(f"milliseconds is {milliseconds}: at least 1")
-        fault: Fault = self._set_up(Throttle, api, broker, None, times, milliseconds=milliseconds)
+        count = None if times is None else whole("times", times, 1)
+        fault: Fault = self._set_up(
+            Throttle, api, broker, None, count, milliseconds=whole("milliseconds", milliseconds, 1)
+        )
         return fault
 
     def latency(self, broker: int, milliseconds: int) -> None:
         """Delay the answers of a broker (ms); 0 ends that. As on a long line, requests may follow each other."""
         found = self._broker(broker)
-        if milliseconds < 0:
-            raise ValueError(f"a latency of {milliseconds} ms is not possible")
+        late_ms = whole("milliseconds", milliseconds)
         with self._locked():
-            self._faults.latencies[found.node.node_id] = milliseconds
+            self._faults.latencies[found.node.node_id] = late_ms
 
     def pending(self, api: ApiName) -> list[Fault]:
         """Return what `fail` and `cut` have set up for requests of an API that have not come yet."""
@@ -141,6 +145,7 @@ class FaultControls(Controls):
         return self._hook(self._faults.on_answer, fn)
 
     def _hook(self, hooks: list[Any], fn: Any) -> Callable[[], None]:
+        function("fn", fn)
         with self._locked() as state:
             hooks.append(fn)
         lock = state.lock

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.exceptions import FetchSessionIdNotFound, InvalidFetchSessionEpoch, KafkaException
 from pykafka.protocol import wire
+from pykafka.testing.arguments import seconds, whole
 from pykafka.testing.authorization import authorized
 from pykafka.testing.call import Call, HungUpError
 from pykafka.testing.fetch_sessions import wanted_of
@@ -111,10 +112,10 @@ class Fault:
         :param timeout: how long (s)
         :raises TimeoutError: fewer have met it by then
         """
-        state = self._state
+        state, wanted, left_ms = self._state, whole("count", count), int(seconds("timeout", timeout) * 1000)
         with state.lock:
-            until_ms = state.now_ms() + int(timeout * 1000)
-            if not state.waiters.wait(lambda: self.met >= count, until_ms, self):
+            until_ms = state.now_ms() + left_ms
+            if not state.waiters.wait(lambda: self.met >= wanted, until_ms, self):
                 raise TimeoutError(f"{self.met} of {count} requests have met {self!r} after {timeout} s")
 
     def meets(self, call: Call) -> bool:
@@ -295,6 +296,8 @@ class Faults:
         self.overlays: list[Callable[[Call, Response], None]] = []
         #: The first error of a test's function or of a broker itself, and what to do about it.
         self.first_error: tuple[str, BaseException] | None = None
+        #: Whether `raise_first` has raised one: the same function may fail again for requests under way.
+        self.has_raised = False
         #: The requests since tracking began; None: they are not tracked.
         self.received: list[Received] | None = None
 
@@ -308,7 +311,7 @@ class Faults:
         where = f"broker {call.node.node_id} answered {api_name(call.request.api_key)}"
         self._state.handler.report(f"a function that was called when fake {where}", error)
         text = f"{error!r} was raised when {where}, so the client got UNKNOWN_SERVER_ERROR: correct the function"
-        self.first_error = self.first_error or (text, error)
+        self._keep_error(text, error)
 
     def unwritable(self, call: Call, error: BaseException) -> None:
         """Report an answer that the version of its request cannot express; `raise_first` raises the first one."""
@@ -318,15 +321,21 @@ class Faults:
             f"the answer of {where} cannot be written, so the client got UNKNOWN_SERVER_ERROR: {error}. Correct the hook "
             "that made the answer; if none did, this is a defect of the fake cluster: report it"
         )
-        self.first_error = self.first_error or (text, error)
+        self._keep_error(text, error)
+
+    def _keep_error(self, text: str, error: BaseException) -> None:
+        if not self.has_raised:
+            self.first_error = self.first_error or (text, error)
 
     def raise_first(self) -> None:
-        """Raise the first error that was reported, if there is one.
+        """Raise the first error that was reported, if there is one; later ones are in the log only.
 
         :raises FakeClusterError: its cause is that error
         """
-        if self.first_error is not None:
-            text, error = self.first_error
+        reported, self.first_error = self.first_error, None
+        if reported is not None:
+            self.has_raised = True
+            text, error = reported
             raise FakeClusterError(text) from error
 
     def around(self, call: Call, api: Api) -> Response | None:

@@ -49,14 +49,15 @@ def api_name(key: int) -> str:
 def api_key(api: ApiName) -> int:
     """Return the key of an API.
 
-    :raises ValueError: no API has this name, or the class is not that of a request
+    :raises ValueError: no API has this name or key, or the class is not that of a request
     """
-    if isinstance(api, int):
-        return api
-    key = api_keys().get(api.removesuffix("Request")) if isinstance(api, str) else getattr(api, "api_key", None)
-    if key is None:
-        raise ValueError(f"unknown API {api!r}: use a number, a request class, or one of {', '.join(api_keys())}")
-    return int(key)
+    known = api_keys()
+    key = known.get(api.removesuffix("Request")) if isinstance(api, str) else getattr(api, "api_key", api)
+    if isinstance(key, int) and not isinstance(key, bool) and key in known.values():
+        return int(key)
+    near = get_close_matches(str(api), known)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"one of {', '.join(known)}; a class of requests; a key"
+    raise ValueError(f"unknown API {api!r}: {hint}")
 
 
 @cache
@@ -67,15 +68,17 @@ def _codes() -> dict[str, int]:
 def error_code(error: ErrorName) -> int:
     """Return the code of an error; 0 for "NONE".
 
-    :raises ValueError: no error has this name, or the class has no code
+    A code may be one that this package does not know, such as a later broker's.
+
+    :raises ValueError: no error has this name, the class has no code, or the number does not fit a response
     """
-    if isinstance(error, int):
-        return error
-    code = _codes().get(error) if isinstance(error, str) else getattr(error, "ERROR_CODE", None)
-    if code is None:
+    code = _codes().get(error) if isinstance(error, str) else getattr(error, "ERROR_CODE", error)
+    if not isinstance(code, int) or isinstance(code, bool):
         near = get_close_matches(str(error), _codes())
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise ValueError(
             f"unknown error {error!r}: use Kafka's name, its code, or an exception class with ERROR_CODE{hint}"
         )
+    if not -(2**15) <= code < 2**15:
+        raise ValueError(f"no error has code {code}: codes have 16 bits")
     return int(code)

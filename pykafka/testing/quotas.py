@@ -10,7 +10,7 @@ from pykafka.exceptions import InvalidRequest
 USER, CLIENT, IP = "user", "client-id", "ip"
 PRODUCE, FETCH, MUTATE = "producer_byte_rate", "consumer_byte_rate", "controller_mutation_rate"
 #: What can be set; request_percentage and connections are described only.
-_KEYS: Final = {PRODUCE, FETCH, MUTATE, "request_percentage"}
+KEYS: Final = {PRODUCE, FETCH, MUTATE, "request_percentage"}
 _OF_ADDRESSES: Final = {"connection_creation_rate"}
 #: For how long the rate may have been used in advance (s): brokers look at ten seconds.
 _WINDOW_S: Final = 10.0
@@ -40,7 +40,7 @@ class Quotas:
         types = {kind for kind, _ in entity}
         if not types or not (types <= {USER, CLIENT} or types == {IP}):
             raise InvalidRequest(f"Invalid client quota entity: {', '.join(sorted(types)) or 'it is empty'}")
-        if key not in (_OF_ADDRESSES if types == {IP} else _KEYS):
+        if key not in (_OF_ADDRESSES if types == {IP} else KEYS):
             raise InvalidRequest(f"Invalid configuration key {key}")
 
     def set(self, entity: Entity, key: str, value: float | None) -> None:
@@ -56,6 +56,12 @@ class Quotas:
             values[key] = value
         if not values:
             del self.values[entity]
+
+    def restore(self, values: dict[Entity, dict[str, float]]) -> None:
+        """Have these quotas and no others; those that have changed begin with nothing used."""
+        if values != self.values:
+            self._used.clear()
+            self.values = {entity: dict(rates) for entity, rates in values.items()}
 
     def limit(self, key: str, user: str, client: str) -> tuple[float, str | None, str | None] | None:
         """Return the quota that counts for a request, and whose bucket that is; None: there is no quota."""
@@ -89,7 +95,8 @@ class Quotas:
         used = max(0.0, used - rate * (now_ms - since_ms) / 1000)
         if not may_refuse:
             used += amount
-        wait_ms = int(1000 * max(0.0, used / rate - _WINDOW_S))
+        # The field of the answer has 32 bits.
+        wait_ms = min(int(1000 * max(0.0, used / rate - _WINDOW_S)), 2**31 - 1)
         if may_refuse and not wait_ms:
             used += amount
         self._used[bucket] = used, now_ms

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from pykafka.protocol.versions import RANGES_0_8_2, RANGES_0_9_0
+from pykafka.testing.arguments import is_text
 
 
 class Release(NamedTuple):
@@ -87,19 +89,26 @@ def _ranges(name: str) -> dict[int, range]:
 #: The releases that fake brokers play, the oldest first.
 RELEASES = tuple(Release(name, _numbers(name), _ranges(name)) for name in ("0.8.2.2", "0.9.0.1", *_SPOKEN))
 NEWEST = RELEASES[-1]
+_PLAYED = f"fake brokers play {', '.join(one.name for one in RELEASES)}"
+_NAME = re.compile(r"[0-9]+(\.[0-9]+){0,3}")
 
 
 def release(name: str) -> Release:
     """Return the release that a version names, "2.8", "2.8.0" or "2.8.2"; of other series the newest one before it.
 
-    :raises ValueError: it is no version, or older than the oldest
+    :raises ValueError: it is no text of numbers, older than the oldest series, or newer than the newest one
     """
-    try:
-        wanted = _numbers(name)
-    except ValueError:
-        raise ValueError(f"as_version is {name!r}: it is a release of Kafka, such as {NEWEST.name!r}") from None
+    if not is_text(name) or not _NAME.fullmatch(name):
+        raise ValueError(f'as_version is {name!r}: a text such as "2.8.2"; {_PLAYED}')
+    wanted = _numbers(name)
     found = [one for one in RELEASES if one.numbers[: len(wanted)] <= wanted]
     if not found:
-        raise ValueError(f"as_version is {name!r}: the oldest release that is played is {RELEASES[0].name}")
+        raise ValueError(
+            f"as_version is {name!r}, which is older than the oldest release that can be played: {_PLAYED}"
+        )
+    if wanted[:2] > NEWEST.numbers[: len(wanted[:2])]:
+        raise ValueError(
+            f"as_version is {name!r}, which is newer than the newest release that can be played: {_PLAYED}"
+        )
     # "2.8.0" speaks as 2.8.2 does, not as 1.1.1.
     return next((one for one in RELEASES if one.numbers[:2] == wanted[:2]), found[-1])

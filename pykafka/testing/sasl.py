@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pykafka.exceptions import KafkaException
 from pykafka.security.scram import ALGORITHMS, ITERATIONS_MIN, Scram, fields_of
+from pykafka.testing.arguments import function, is_text, whole
 
 #: The mechanisms that brokers offer if a test names none; OAUTHBEARER as well if the test checks tokens.
 _BY_PASSWORD = ("PLAIN", *ALGORITHMS)
@@ -63,6 +64,10 @@ class Sasl:
         if unknown := [name for name in offered if name not in known]:
             raise ValueError(f"fake brokers have no mechanism {unknown[0]}: they have {', '.join(known)}")
         self.mechanisms = offered
+        whole("max_reauth_ms", max_reauth_ms)
+        whole("failure_delay_ms", failure_delay_ms)
+        if check_token is not None:
+            function("check_token", check_token)
         self.check_token = check_token
         self.max_reauth_ms = max_reauth_ms
         self.failure_delay_ms = failure_delay_ms
@@ -71,6 +76,8 @@ class Sasl:
         #: By user and mechanism.
         self.scram: dict[tuple[str, str], ScramCredential] = {}
         for user, password in (users or {}).items():
+            if not (is_text(user) and is_text(password)):
+                raise ValueError(f"users has {user!r}: {password!r}: a name and a password")
             self.set_password(user, password)
 
     def __repr__(self) -> str:

@@ -175,11 +175,11 @@ def test_classes_name_apis_and_errors(cluster: EmbeddedCluster) -> None:
         (lambda cluster: cluster.inject_errors("Fetch", ValueError), "ERROR_CODE"),
         (lambda cluster: cluster.inject_errors("Fetch", 6, latency_ms=5), "broker="),
         (lambda cluster: cluster.broker_down(4), "no broker 4"),
-        (lambda cluster: cluster.create_topic("x", 0), "at least one"),
+        (lambda cluster: cluster.create_topic("x", 0), "partitions is 0: a whole number from 1 on"),
         (lambda cluster: cluster.create_topic("x", 1, replication_factor=4), "there are 3 brokers"),
-        (lambda cluster: cluster.set_latency(1, -1), "-1 ms"),
+        (lambda cluster: cluster.set_latency(1, -1), "milliseconds is -1"),
         (lambda cluster: cluster.set_coordinator("x", 1, kind="share"), "share"),
-        (lambda _: EmbeddedCluster(brokers=0), "at least one"),
+        (lambda _: EmbeddedCluster(brokers=0), "brokers is 0: a whole number from 1 on"),
     ],
 )
 def test_wrong_arguments_are_refused(cluster: EmbeddedCluster, call: Any, said: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import confluent_kafka
 import pytest
@@ -154,6 +155,40 @@ def test_what_no_acl_can_be_about_is_refused_by_name(cluster: FakeCluster) -> No
         cluster.deny("alice", "REED", topic="t")
     with pytest.raises(ValueError, match="topic is 5"):
         cluster.allow("alice", "READ", topic=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda made: made.allow("alice", "READ"), "no operation READ on a cluster: .*; name topic= or group= for it"),
+        (lambda made: made.allow("alice", "WRITE", group="g"), "no operation WRITE on a group: "),
+        (lambda made: made.deny("", "READ", topic="t"), "user is ''"),
+    ],
+)
+def test_acls_without_effect_are_refused(call: Any, said: str) -> None:
+    with FakeCluster(brokers=1, authorizer=True) as made:
+        with pytest.raises(ValueError, match=said):
+            call(made)
+        made.allow("alice", "READ", "WRITE", topic="t", group="g")  # each is an operation of one of them
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"super_users": "root", "authorizer": True}, "super_users is 'root': a list"),
+        ({"super_users": ["root"]}, "need authorizer=True"),
+        ({"authorizer": "yes"}, "authorizer is 'yes'"),
+        ({"tls": True}, "tls is True: an ssl.SSLContext"),
+        ({"sasl": ["alice"]}, "sasl is ..alice..: a dict"),
+        ({"sasl": {"alice": 3}}, "users has 'alice': 3"),
+        ({"topics": ["t"]}, "topics is ..t..: a dict by names"),
+        ({"versions": {"Produce": 3}}, "versions has 'Produce': 3: a pair"),
+        ({"racks": "abc"}, "racks is 'abc': a list"),
+    ],
+)
+def test_arguments_of_a_cluster_are_refused_by_name(arguments: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        FakeCluster(1, **arguments)
 
 
 def test_a_cluster_without_authorizer() -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -15,48 +12,10 @@ from pykafka import KafkaClient
 from pykafka.exceptions import UnknownTopicOrPartition
 from pykafka.testing import FakeCluster
 from tests.brokers import KafkaCluster
-from tests.support.entrypoints import ROOT, write_entry_points
+from tests.support.entrypoints import ROOT
+from tests.testing.plugin_runs import Run, run_fixture  # noqa: F401  (a fixture)
 
 pytest_plugins = ["pytester"]
-
-Run = Callable[..., pytest.RunResult]
-TIMEOUT_S = 120
-
-#: In each project: no worker of a cluster or a client is left when the run ends.
-CONFTEST = """
-import threading
-
-import pytest
-
-
-@pytest.fixture
-def anyio_backend():
-    return "asyncio"
-
-
-def pytest_sessionfinish():
-    left = [thread.name for thread in threading.enumerate() if thread.name.startswith("pykafka")]
-    assert left == []
-"""
-
-
-@pytest.fixture
-def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Return a function that runs a file of tests, with the plugin by its entry point."""
-    found = [str(Path(path).resolve()) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    entry_points = write_entry_points(tmp_path_factory.mktemp("installed"))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(entry_points), str(ROOT), *found]))
-    pytester.makeconftest(CONFTEST)
-
-    def run(source: str, *options: str, ini: str = "") -> pytest.RunResult:
-        pytester.makepyfile(test_user=source)
-        loops = "asyncio_default_fixture_loop_scope = function"
-        pytester.makeini(f"[pytest]\naddopts = --strict-markers\n{loops}\n{ini}")
-        # Hypothesis, which these projects do not use, takes half the CPU time of such a run.
-        left_out = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
-        return pytester.runpytest_subprocess(*left_out, *options, timeout=TIMEOUT_S)
-
-    return run
 
 
 def test_fixtures(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from pykafka import KafkaClient, Plain
 from pykafka.admin import QuotaEntity, QuotaName
 from pykafka.exceptions import ProtocolClientError, ThrottlingQuotaExceeded
 from pykafka.protocol import wire
-from pykafka.testing import FakeCluster, FakeClusterError
+from pykafka.testing import FakeCluster
 from tests.testing.connection import Connection, connected, produce
 
 MIB = 1 << 20
@@ -103,8 +104,29 @@ def test_administrators_change_quotas(cluster: FakeCluster) -> None:
         assert list(admin.describe_client_quotas()) == [default]
         with pytest.raises(ProtocolClientError):
             admin.alter_client_quotas({one: {"no_such_rate": 1}})
-    with pytest.raises(FakeClusterError, match="no_such_rate"):
-        cluster.set_quota("no_such_rate", 1, user="alice")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"key": "no_such_rate", "user": "alice"}, "key is 'no_such_rate': one of consumer_byte_rate,"),
+        ({}, r'set user= or client_id=; client_id="\*" is each client id'),
+        ({"user": ""}, "user is '': a name"),
+        ({"client_id": 3}, "client_id is 3: a name"),
+        *(({"user": "alice", "rate": rate}, f"rate is {rate!r}") for rate in (-1, 0, "1", True, float("nan"))),
+    ],
+)
+def test_wrong_quotas_are_refused_by_parameter(cluster: FakeCluster, arguments: dict[str, Any], said: str) -> None:
+    fields: dict[str, Any] = {"key": "producer_byte_rate", "rate": 1, **arguments}
+    with pytest.raises(ValueError, match=said):
+        cluster.set_quota(**fields)
+    assert cluster._state.quotas.values == {}
+
+
+def test_a_throttle_of_centuries_fits_its_field(cluster: FakeCluster) -> None:
+    cluster.set_quota("producer_byte_rate", 0.0001, client_id="test")
+    with connected(cluster) as connection:
+        assert connection.ask(produce("t", bytes(MIB)), 9).throttle_time_ms == 2**31 - 1
 
 
 def test_a_producer_of_this_package_waits() -> None:

@@ -58,4 +58,6 @@ class GroupSettings:
                 raise ValueError(f"the setting {name} of groups is {value!r}: {type(known[name]).__name__} is its type")
             if isinstance(value, int) and value < 0:
                 raise ValueError(f"the setting {name} of groups is {value}: 0 or more")
+            if name == "migration_policy" and value not in MIGRATION_POLICIES:
+                raise ValueError(f"the setting {name} of groups is {value!r}: one of {', '.join(MIGRATION_POLICIES)}")
             setattr(self, name, value)

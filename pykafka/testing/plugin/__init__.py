@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pykafka.testing.plugin.clusters import Cluster, KafkaClock
     from pykafka.testing.plugin.deliveries import Deliveries
     from pykafka.testing.plugin.report import Recorder
+    from pykafka.testing.plugin.restored import Before
 
 FIXTURES = frozenset(
     {
@@ -40,6 +41,8 @@ class Kept(NamedTuple):
 
 KEPT = pytest.StashKey[Kept]()
 AIO = pytest.StashKey["AioClient"]()
+ITEM = pytest.StashKey[pytest.Item]()
+BEFORE: pytest.StashKey[Before] = pytest.StashKey()
 SECTION = pytest.StashKey[str]()
 
 
@@ -94,12 +97,14 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
     A new one for each test, unless the ini option kafka_cluster_scope says otherwise.
     """
-    from pykafka.testing.plugin.clusters import opened
+    from pykafka.testing.plugin.clusters import add_topics, opened
     from pykafka.testing.plugin.report import Recorder
 
     node, wishes = request.node, Wishes.of(request.node)
     with opened(wishes, request.config.getoption("kafka_hosts")) as cluster:
         node.stash[KEPT] = Kept(cluster, wishes, Recorder(cluster))
+        if node is not request.config.stash.get(ITEM, node):  # its tests share it; this is for the first one
+            add_topics(cluster, Wishes.of(request.config.stash[ITEM]))
         yield cluster
         del node.stash[KEPT]
 
@@ -173,12 +178,42 @@ def consume_all(_kafka_deliveries: Deliveries) -> Callable[..., Any]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuse what the marker misspells; skip a test that the real cluster cannot run."""
+    """Refuse what the marker misspells; skip a test that the real cluster cannot run; keep what tests before have left."""
+    item.config.stash[ITEM] = item
     if _uses_ours(item):
         wishes = Wishes.of(item)
         hosts = item.config.getoption("kafka_hosts")
         if hosts and wishes.of_fake:
             pytest.skip(f"needs the fake cluster for kafka({wishes.of_fake}=...), and runs on {hosts}")
+        kept = _kept(item)
+        if (
+            kept is not None
+        ):  # other tests share it: fixtures find it as the first test did, with the topics of this one
+            from pykafka.testing.plugin.clusters import add_topics
+
+            _keep(item)
+            add_topics(kept.cluster, wishes)
+
+
+def _keep(item: pytest.Item) -> None:
+    """Remember the state of a test's cluster, which the end of the test restores."""
+    kept = _kept(item)
+    if kept is not None:
+        from pykafka.testing.plugin.restored import Before
+
+        item.stash[BEFORE] = Before(kept.cluster)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, Any, Any]:
+    """Keep what fixtures of classes, modules and the session do to a cluster, as its other tests expect it."""
+    result = yield
+    item = request.config.stash.get(ITEM, None)
+    if item is not None and fixturedef.scope != "function":
+        _keep(item)
+    return result
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -189,24 +224,43 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         if "kafka_cluster" in getattr(item, "fixturenames", ()) and Wishes.of(item).faults:
             refuse("has faults, which a fixture kafka_cluster of your own does not set up: call its methods")
         return (yield)
-    from pykafka.testing.plugin.clusters import add_topics, heal, inject, restored
+    from pykafka.testing.plugin.clusters import check_topics, heal, inject, raise_hook_error
 
+    if BEFORE not in item.stash:  # no other test shares it
+        _keep(item)
     with ExitStack() as ends:
-        ends.enter_context(restored(kept.cluster))
+        ends.callback(item.stash[BEFORE].restore)
         ends.callback(heal, kept.cluster)
         try:
             wishes = Wishes.of(item)
             wishes.check_cluster(kept.wishes)
-            add_topics(kept.cluster, wishes)
+            check_topics(kept.cluster, wishes)
             inject(kept.cluster, wishes.faults)
             if AIO in item.stash:
                 from pykafka.testing.plugin.loops import connected
 
                 ends.enter_context(connected(item, item.stash[AIO]))
-            return (yield)
+            result = yield
+            raise_hook_error(kept.cluster)
+            return result
         except (Exception, pytest.fail.Exception):
             item.stash[SECTION] = kept.recorder.text()
             raise
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Restore what the test has changed on the cluster, and fail it by errors of its hooks that came since its end."""
+    kept, before = _kept(item), item.stash.get(BEFORE, None)
+    if before is not None:
+        before.restore()
+        del item.stash[BEFORE]
+    result = yield
+    if kept is not None:
+        from pykafka.testing.plugin.clusters import raise_hook_error
+
+        raise_hook_error(kept.cluster)
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

@@ -167,6 +167,24 @@ def add_topics(cluster: Cluster, wishes: Wishes) -> None:
             create_topic(cluster, name, wishes, told)
 
 
+def check_topics(cluster: Cluster, wishes: Wishes) -> None:
+    """Refuse topics of a test's marker that a cluster has otherwise, because of another test that shares it."""
+    if not isinstance(cluster, FakeCluster):
+        return
+    for name, told in wishes.topics.items():
+        asked = dict(told) if isinstance(told, Mapping) else {"partitions": told}
+        with cluster._locked() as state:
+            topic = state.topics.get(name)
+            there: dict[str, Any] = {} if topic is None else {"partitions": len(topic.partitions), **topic.configs}
+        for key, value in asked.items():
+            has = there.get(key, value)
+            if _text(has) != _text(value):
+                refuse(
+                    f"has topic {name!r} with {key} {_text(value)}, but tests before have left it with {key} {_text(has)} on "
+                    "the cluster that they share (kafka_cluster_scope): mark all alike, or use the fixture kafka_topic"
+                )
+
+
 def inject(cluster: Cluster, faults: Iterable[Sequence[Any]]) -> None:
     """Set the marker's faults up: each names a method of `FakeCluster`, and has its arguments; a dict at the end names some."""
     for fault in faults:
@@ -183,29 +201,14 @@ def heal(cluster: Cluster) -> None:
     cluster.heal()
 
 
-@contextmanager
-def restored(cluster: Cluster) -> Iterator[None]:
-    """End at the end of the block what `heal` leaves and the block added: hooks, and versions of APIs.
+def raise_hook_error(cluster: Cluster) -> None:
+    """Raise the error of a function that a test has given to its cluster, such as a hook: it is this test's.
 
-    Tests that share a cluster would meet them otherwise. Those that fixtures have added before stay.
+    :raises FakeClusterError: its cause is that error
     """
-    if isinstance(cluster, RealCluster) or cluster.is_closed:
-        yield
-        return
-    state, faults = cluster._state, cluster._faults
-    with state.lock:
-        hooks: list[tuple[list[Any], list[Any]]] = [
-            (kind, list(kind)) for kind in (faults.on_request, faults.on_answer)
-        ]
-        versions = dict(state.versions)
-    try:
-        yield
-    finally:
-        with state.lock:
-            for kind, before in hooks:
-                kind[:] = [hook for hook in kind if hook in before]
-            state.versions.clear()
-            state.versions.update(versions)
+    if isinstance(cluster, FakeCluster) and not cluster.is_closed:
+        with cluster._locked():
+            cluster._faults.raise_first()
 
 
 class KafkaClock:

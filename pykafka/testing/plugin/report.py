@@ -70,6 +70,8 @@ class Recorder:
             lines += [f"broker {node.node_id} is stopped" for node in self._state.nodes.values() if not node.is_up]
             lines += [f"broker {node.node_id} is paused" for node in self._state.nodes.values() if node.is_paused]
             lines += [f"broker {number} is {ms} ms late" for number, ms in cluster._faults.latencies.items() if ms]
+        if cluster._faults.first_error is not None:
+            lines.append(cluster._faults.first_error[0])
         lines += [f"set up: {fault!r}" for fault in faults if fault.left != 0]
         lines.append(
             f"last requests (s since the cluster's start), of {len(self._asked)}:" if self._asked else "no request"

@@ -1,0 +1,144 @@
+"""Tests that share a cluster of the pytest plugin find the same, and each fails by its own errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.testing.plugin_runs import Run, run_fixture  # noqa: F401  (a fixture)
+
+pytest_plugins = ["pytester"]
+
+HOOKS = """
+import pytest
+
+
+@pytest.fixture
+def broken(kafka_cluster):
+    def fail(call):
+        raise ZeroDivisionError("of this hook")
+
+    kafka_cluster.on_request(fail)
+
+
+def test_of_the_hook(kafka_cluster, kafka_client, kafka_topic):
+    def fail(call, response):
+        raise ZeroDivisionError("of this hook")
+
+    kafka_cluster.on_answer(fail)
+    with pytest.raises(Exception):
+        kafka_client.admin.describe_topics(["none"])
+
+
+def test_another(kafka_client, kafka_topic, assert_delivered):
+    kafka_client.producer().produce(kafka_topic, b"1").get(timeout=10)
+    assert_delivered(kafka_topic, ["1"])
+
+
+def test_of_a_fixture(kafka_topic, kafka_client, broken):
+    with pytest.raises(Exception):
+        kafka_client.admin.describe_topics(["none"])
+
+
+def test_yet_another(kafka_client, kafka_topic, assert_delivered):
+    kafka_client.producer().produce(kafka_topic, b"1").get(timeout=10)
+    assert_delivered(kafka_topic, ["1"])
+"""
+
+
+@pytest.mark.parametrize("scope", ["function", "session"])
+def test_an_error_of_a_hook_fails_the_test_that_has_set_it(run: Run, scope: str) -> None:
+    result = run(HOOKS, "-rf", ini=f"kafka_cluster_scope = {scope}")
+    result.assert_outcomes(passed=2, failed=2)
+    output = result.stdout.str()
+    for name in "test_of_the_hook", "test_of_a_fixture":
+        assert f"FAILED test_user.py::{name} - pykafka.testing.faults.Fake" in output
+    assert "ZeroDivisionError('of this hook') was raised when broker" in output
+
+
+TOPICS = """
+import pytest
+
+pytestmark = pytest.mark.kafka(topics={"shared": 1, "unnumbered": {}})
+
+
+@pytest.fixture
+def found(kafka_cluster):
+    return kafka_cluster.has_topic("own")
+
+
+@pytest.mark.kafka(topics={"own": 2})
+def test_topics_are_there_before_fixtures(found, kafka_cluster):
+    assert found and kafka_cluster.has_topic("own")
+
+
+@pytest.mark.kafka(topics={"late": {"partitions": 2, "retention.ms": 5}})
+def test_so_they_are_for_later_tests(kafka_cluster):
+    assert kafka_cluster.has_topic("late")
+
+
+@pytest.mark.kafka(topics={"own": 3})
+def test_another_number(kafka_cluster): pass
+
+
+@pytest.mark.kafka(topics={"late": {"partitions": 2, "retention.ms": 6}})
+def test_another_setting(kafka_cluster): pass
+
+
+@pytest.mark.kafka(topics={"late": {"retention.ms": 5}, "unnumbered": {}}, partitions=7)
+def test_what_is_not_said_may_differ(kafka_cluster): pass
+"""
+
+
+def test_topics_that_another_test_has_made_otherwise_are_refused(run: Run) -> None:
+    result = run(TOPICS, ini="kafka_cluster_scope = module")
+    result.assert_outcomes(passed=3, failed=2)
+    output = result.stdout.str()
+    assert "has topic 'own' with partitions 3, but tests before have left it with partitions 2 on" in output
+    assert "has topic 'late' with retention.ms 6, but tests before have left it with retention.ms 5 on" in output
+
+
+STATE = """
+import pytest
+
+seen = []
+
+
+@pytest.fixture(scope="class")
+def counted(kafka_cluster):
+    return kafka_cluster.on_request(lambda call: seen.append(call))
+
+
+@pytest.fixture
+def local(kafka_cluster):
+    kafka_cluster.on_request(lambda call: seen.append("local"))
+
+
+class TestAll:
+    def test_changes(self, kafka_cluster, counted, local, kafka_client):
+        counted()  # ends the hook that its class wants
+        kafka_cluster.set_quota("producer_byte_rate", 1, client_id="*")
+        kafka_cluster.set_versions("Produce", -1, -1)
+        kafka_cluster.set_rack(1, "a")
+        kafka_cluster.set_group_settings(max_size=1)
+        kafka_cluster.track_requests()
+        kafka_cluster._play("2.8.2")
+        kafka_client.admin.describe_topics([])
+
+    def test_finds_all_as_it_was(self, kafka_cluster, kafka_client, counted, kafka_topic):
+        seen.clear()
+        kafka_client.admin.describe_topics([kafka_topic])
+        assert seen and "local" not in seen
+        state = kafka_cluster._state
+        assert state.quotas.values == {} and state.release.name == "4.4.0" and 0 in state.versions
+        assert state.nodes[1].rack is None and state.groups.settings.max_size > 1
+        assert kafka_cluster.requests() == []
+
+
+def test_a_hook_of_a_class_that_is_over_stays_as_it_does(kafka_cluster):
+    assert len(kafka_cluster._faults.on_request) == 2  # and that of the report
+"""
+
+
+def test_each_test_finds_the_cluster_as_the_first_one(run: Run) -> None:
+    result = run(STATE, ini="kafka_cluster_scope = module")
+    result.assert_outcomes(passed=3)
