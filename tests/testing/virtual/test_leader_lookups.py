@@ -1,4 +1,4 @@
-"""Producers that ask who leads their partitions: the answer may be late, and no other message waits for it."""
+"""Producers and consumers that ask who leads their partitions: the answer may be late, and nothing else waits for it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.exceptions import WorkerNotStartedError
+from pykafka.common import TopicPartition
+from pykafka.exceptions import NoBrokersAvailableError, WorkerNotStartedError
 from pykafka.producer.routing import Routing
 from pykafka.testing import FakeCluster
 from pykafka.testing.faults import Hold
-from pykafka.testing.virtual import Scheduler, VirtualHandler
+from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 
 AGE_S = 5.0
 #: How often a program sends some messages at a time, which the sender sends, and how long a message may take (s).
@@ -148,3 +149,65 @@ def test_what_a_look_up_raises_is_raised_by_the_next_call(
             producer.close()
 
     scheduler.run(program)
+
+
+@pytest.mark.parametrize("group", [None, "billing"])
+def test_a_consumer_goes_back_to_the_leader_that_has_cut_its_connection(
+    scheduler: Scheduler, virtual: VirtualHandler, group: str | None
+) -> None:
+    """It read nothing for as long as the socket timeouts of the brokers that gave no answer."""
+
+    def program() -> float:
+        with _silent_but_one(virtual) as (cluster, held, producer):
+            client = KafkaClient(cluster.hosts.split(",")[0], handler=virtual)
+            for silent in (2, 3):
+                client.cluster.brokers[silent].channel("main").open(1_000)
+            topics = () if group is None else ("orders",)
+            with client, client.consumer(*topics, group=group, auto_offset_reset="earliest") as consumer:
+                if group is None:
+                    consumer.assign([TopicPartition("orders", 0)])
+                while not consumer.poll(timeout=1):
+                    pass
+                asked = sum(fault.met for fault in held)
+                worst, until = 0.0, virtual.now() + 40
+                while virtual.now() < until:
+                    cluster.hang_up(1)
+                    producer.produce("orders", b"x", partition=0).get(5)
+                    began = virtual.now()
+                    while not consumer.poll(timeout=1):
+                        pass
+                    worst = max(worst, virtual.now() - began)
+                assert sum(fault.met for fault in held) > asked
+                return worst
+
+    assert scheduler.run(program) < 3.0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_call_that_waits_for_others_ends_by_its_time(seed: int) -> None:
+    """Two that saw the question before them end both went on, and the second one waited for all the time of the first."""
+    scheduler = Scheduler(seed, busy_limit=20, preemption=0.5)
+    virtual = VirtualHandler(scheduler, Network(scheduler))
+    late: list[tuple[float, float]] = []
+
+    def program() -> None:
+        with (
+            FakeCluster(1, {"orders": 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=60_000) as client,
+        ):
+            cluster.hold("Metadata")
+
+            def ask(seconds: float) -> None:
+                began = virtual.now()
+                with pytest.raises(NoBrokersAvailableError):
+                    client.cluster.update(["orders"], int(seconds * 1000))
+                if virtual.now() - began > seconds + PROMPT_S:
+                    late.append((seconds, virtual.now() - began))
+
+            workers = [virtual.spawn(ask, seconds) for seconds in (0.5, *(10.0, 1.0) * 5)]
+            for worker in workers:
+                assert worker.join(60)
+            cluster.clear_faults()
+
+    scheduler.run(program)
+    assert not late
