@@ -241,7 +241,7 @@ class FakeCluster(FaultControls, SecurityControls):
         """Delete the records of a partition before an offset, as retention does."""
         with self._locked() as state:
             found = self._partition(topic, partition)
-            found.log.delete_before(offset)
+            found.log.delete_before(offset, forgets=state.data_path.forgets_deleted)
             state.waiters.wake(found)
 
     def compact(self, topic: str, partition: int, *, tombstones: bool = True) -> None:
