@@ -75,6 +75,8 @@ class Recovery(BackgroundWorker):
         self._failed_partitions = FailedPartitions(self._handler.now, pauses)
         self._errors_to_raise = ErrorsToRaise(self._handler.now)
         self._metadata = Patience(self._handler, "leaders")
+        # What has ended the worker that asks for metadata, other than errors of brokers.
+        self._defects: list[Exception] = []
         self._attaching = self._handler.Lock()
         # The partitions to look after, how often each had been moved, and its error; None: it only moves to another broker.
         self._failed: deque[tuple[OwnedPartition, int, KafkaException | None]] = deque()
@@ -344,19 +346,24 @@ class Recovery(BackgroundWorker):
         """Ask for metadata of topics; return False if there is no answer yet, for which a worker waits on."""
         if self._metadata.is_over:
             try:
-                self._metadata.begin(_ask_for, consumer.cluster, topics)
+                self._metadata.begin(_ask_for, consumer.cluster, topics, self._defects)
             except RuntimeError:  # the system cannot start a thread at present
-                _ask_for(consumer.cluster, topics)
-        return self._metadata.wait(METADATA_S)
+                _ask_for(consumer.cluster, topics, self._defects)
+        is_over = self._metadata.wait(METADATA_S)
+        if self._defects:
+            raise self._defects.pop()
+        return is_over
 
 
-def _ask_for(cluster: BaseCluster, topics: Collection[str]) -> None:
+def _ask_for(cluster: BaseCluster, topics: Collection[str], defects: list[Exception]) -> None:
     try:
         cluster.refresh(cluster.generation, topics)
     except KafkaException as error:
         # one line for each reason: when no broker can be reached, every consumer of the client logs that
         names = ", ".join(sorted(topics))
         cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
+    except Exception as error:  # noqa: BLE001 - the worker of the recovery raises it
+        defects.append(error)
 
 
 def compares_logs(broker: Node, timeout_ms: int | None = None) -> bool:
