@@ -4,7 +4,8 @@ The first error starts the consumer's worker for this, which ends when nothing i
 offsets, which a fetch worker shared with other consumers must not.
 
 Each partition has a time of its own for the next attempt. The worker serves all partitions that are due together: it asks for
-metadata once for all of them, after the pause and right before it is used.
+metadata once for all of them, after the pause and right before it is used. A broker that leaves the question unanswered delays
+those by a second whose leader has answered no error.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ from pykafka.exceptions import (
     KafkaException,
     LeaderNotFoundError,
     OffsetResetNeededError,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
     UnknownTopicOrPartition,
 )
 from pykafka.metrics.listener import FAILED
+from pykafka.network.patience import Patience
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.fetching_consumer import FetchingConsumer
     from pykafka.consumer.offset_reset import Resets
     from pykafka.consumer.options import ConsumerOptions
+    from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
@@ -43,6 +48,11 @@ log = logging.getLogger(__name__)
 BACKOFF_MAX_MS = 1000
 #: How often the worker checks whether its consumer still exists (s).
 OWNER_POLL_INTERVAL_S = 1.0
+#: How long a partition whose leader has cut a connection, or was late, waits for metadata (s). Then it is fetched from the
+#: leader that is known: one broker that leaves questions unanswered holds up no partition of another one.
+METADATA_S = 1.0
+#: Errors after which the same leader may well be asked again.
+CUT_OFF = (SocketDisconnectedError, ResponseTimeoutError)
 
 
 class Recovery(BackgroundWorker):
@@ -64,6 +74,9 @@ class Recovery(BackgroundWorker):
         pauses = Backoff(max(options.fetch_error_backoff_ms, 1), BACKOFF_MAX_MS, self._handler.random)
         self._failed_partitions = FailedPartitions(self._handler.now, pauses)
         self._errors_to_raise = ErrorsToRaise(self._handler.now)
+        self._metadata = Patience(self._handler, "leaders")
+        # What has ended the worker that asks for metadata, other than errors of brokers.
+        self._defects: list[Exception] = []
         self._attaching = self._handler.Lock()
         # The partitions to look after, how often each had been moved, and its error; None: it only moves to another broker.
         self._failed: deque[tuple[OwnedPartition, int, KafkaException | None]] = deque()
@@ -294,8 +307,8 @@ class Recovery(BackgroundWorker):
         for leader in {failed.refused_by: None for failed in wanting if failed.unsure}:
             if leader is not None:
                 consumer.cluster.stale_brokers.distrust(leader.id)
-        if wanting:
-            self._refresh(consumer, {failed.owned.key.topic for failed in due})
+        if wanting and not self._refresh(consumer, {failed.owned.key.topic for failed in due}):
+            due = [failed for failed in due if isinstance(failed.error, CUT_OFF) or not failed.wants_metadata]
         unread = [failed.owned for failed in due if not failed.has_unread]
         consumer.give_up_gone(unread)  # which forgets them at the next step
         due = [failed for failed in due if not failed.owned.given_up]
@@ -336,14 +349,28 @@ class Recovery(BackgroundWorker):
                 failed.owned.topic_id = None
         self._attach_all([failed.owned for failed in parts])
 
-    def _refresh(self, consumer: FetchingConsumer, topics: Collection[str]) -> None:
-        cluster = consumer.cluster
-        try:
-            cluster.refresh(cluster.generation, topics)
-        except KafkaException as error:
-            # one line for each reason: when no broker can be reached, every consumer of the client logs that
-            names = ", ".join(sorted(topics))
-            cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
+    def _refresh(self, consumer: FetchingConsumer, topics: Collection[str]) -> bool:
+        """Ask for metadata of topics; return False if there is no answer yet, for which a worker waits on."""
+        if self._metadata.is_over:
+            try:
+                self._metadata.begin(_ask_for, consumer.cluster, topics, self._defects)
+            except RuntimeError:  # the system cannot start a thread at present
+                _ask_for(consumer.cluster, topics, self._defects)
+        is_over = self._metadata.wait(METADATA_S)
+        if self._defects:
+            raise self._defects.pop()
+        return is_over
+
+
+def _ask_for(cluster: BaseCluster, topics: Collection[str], defects: list[Exception]) -> None:
+    try:
+        cluster.refresh(cluster.generation, topics)
+    except KafkaException as error:
+        # one line for each reason: when no broker can be reached, every consumer of the client logs that
+        names = ", ".join(sorted(topics))
+        cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
+    except Exception as error:  # noqa: BLE001 - the worker of the recovery raises it
+        defects.append(error)
 
 
 def compares_logs(broker: Node, timeout_ms: int | None = None) -> bool:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.exceptions import FieldValueError, KafkaException, NoBrokersAvailableError
+from pykafka.handlers.interrupts import SingleCaller
 from pykafka.metadata.brokers import countdown
 from pykafka.network.patience import Patience
 
@@ -177,7 +178,7 @@ def _check_name(name: str) -> None:
 class MetadataRefresh:
     """The updates of a cluster's metadata, one at a time.
 
-    State: `_lock` is held during each update, so that any number of workers that find a leader gone cause one request.
+    State: one call is in `_callers` during each update, so any number of workers that find a leader gone cause one request.
 
     :param handler: supplies the lock
     :param schedule: has the times of the updates
@@ -204,14 +205,15 @@ class MetadataRefresh:
 
     def after_fork(self) -> None:
         """Replace the lock in a forked child: a worker of the parent may have held it."""
-        self._lock = self._handler.Lock()
+        self._callers = SingleCaller(self._handler)
+        # Of calls without a limit, one waits for its turn, and the others for that one.
+        self._line = self._handler.Lock()
         # Asks for calls whose own time is too short.
         self._patience = Patience(self._handler, "metadata")
 
     def all(self) -> None:
         """Update all topics in use."""
-        with self._lock:
-            self._update_in_use()
+        self._alone(None, self._update_in_use)
 
     def topics(self, names: list[str] | None, timeout_ms: int | None = None) -> None:
         """Update some topics now.
@@ -222,9 +224,7 @@ class MetadataRefresh:
         :raises NoBrokersAvailableError: no broker answered, or another worker asked them for all that time
         """
         self._schedule.want(names or ())
-        timeout_ms = self._await_others(timeout_ms)
-        with self._lock:
-            self._ask(names, timeout_ms)
+        self._alone(timeout_ms, lambda left_ms: self._ask(names, left_ms))
 
     def since(self, seen: int, names: list[str] | None, timeout_ms: int | None = None) -> None:
         """Update topics, unless that was done since a generation; all topics in use if the metadata is old.
@@ -234,15 +234,17 @@ class MetadataRefresh:
         :param timeout_ms: see `topics`
         """
         self._schedule.want(names or ())
-        timeout_ms = self._await_others(timeout_ms)
-        with self._lock:
+
+        def ask(left_ms: int | None) -> None:
             if self._schedule.covers(seen, names):
                 return
             with self._doubting(names or ()):
                 if names is None or self._schedule.is_old:
-                    self._update_in_use(timeout_ms)
+                    self._update_in_use(left_ms)
                 else:
-                    self._update_if_due(names, timeout_ms)
+                    self._update_if_due(names, left_ms)
+
+        self._alone(timeout_ms, ask)
 
     def older(self, max_age_s: float, names: list[str], timeout_ms: int | None = None) -> None:
         """Update topics, and those that the application holds, if the oldest answer about them is this old (s).
@@ -251,10 +253,12 @@ class MetadataRefresh:
         """
         if not names or self._schedule.age(names) < max_age_s:
             return
-        timeout_ms = self._await_others(timeout_ms)
-        with self._lock:
+
+        def ask(left_ms: int | None) -> None:
             if self._schedule.age(names) >= max_age_s:
-                self._ask(sorted({*names, *self._held()}), timeout_ms)
+                self._ask(sorted({*names, *self._held()}), left_ms)
+
+        self._alone(timeout_ms, ask)
 
     def lacking(self, find: Callable[[], list[str]], timeout_ms: int | None = None) -> None:
         """Update topics whose leaders are unknown, unless that was done a moment ago.
@@ -264,12 +268,14 @@ class MetadataRefresh:
         """
         if not find():
             return
-        timeout_ms = self._await_others(timeout_ms)
-        with self._lock:
+
+        def ask(left_ms: int | None) -> None:
             names = find()
             if names:
                 with self._doubting(names):
-                    self._update_if_due(names, timeout_ms)
+                    self._update_if_due(names, left_ms)
+
+        self._alone(timeout_ms, ask)
 
     def _ask(self, names: list[str] | None, timeout_ms: int | None) -> None:
         try:
@@ -278,23 +284,29 @@ class MetadataRefresh:
             self._patience.take_over(error, timeout_ms, self.topics, names)
             raise
 
-    def _await_others(self, timeout_ms: int | None) -> int | None:
-        """Wait until no other worker updates, and return how much of a time is left then (ms); None for no limit.
+    def _alone(self, timeout_ms: int | None, ask: Callable[[int | None], None]) -> None:
+        """Ask when no other worker does.
 
-        :raises NoBrokersAvailableError: others did for all that time
+        :param timeout_ms: how long all of this may take; None: no limit
+        :param ask: gets how much of that time is left (ms)
+        :raises NoBrokersAvailableError: others asked for all that time
         """
-        if timeout_ms is None:
-            return None
-        left_ms = countdown(self._handler.now, timeout_ms)
-        # Not `acquire(timeout=...)`: Ctrl-C could come before the `try` behind it, and no worker could update any more.
-        while self._lock.locked():
-            if not left_ms():
-                raise NoBrokersAvailableError(
-                    f"another call of this client has asked brokers for metadata for {timeout_ms} ms, and none has answered; "
-                    "check hosts=, the network, and that the brokers are up"
-                )
-            self._handler.sleep(min(UPDATE_POLL_INTERVAL_S, left_ms() / 1000))
-        return left_ms() or 1
+        with (turn := self._handler.Lock()):
+            if timeout_ms is None:
+                with self._line:
+                    while not self._callers.enter(turn):
+                        self._handler.sleep(UPDATE_POLL_INTERVAL_S)
+                ask(None)
+                return
+            left_ms = countdown(self._handler.now, timeout_ms)
+            while not self._callers.enter(turn):
+                if not left_ms():
+                    raise NoBrokersAvailableError(
+                        f"another call of this client has asked brokers for metadata for {timeout_ms} ms, and none has "
+                        "answered; check hosts=, the network, and that the brokers are up"
+                    )
+                self._handler.sleep(min(UPDATE_POLL_INTERVAL_S, left_ms() / 1000))
+            ask(left_ms() or 1)
 
     def _update_in_use(self, timeout_ms: int | None = None) -> None:
         """Update all topics that the application holds, or has asked about lately."""

@@ -42,10 +42,10 @@ class Queues(Protocol):
 class DeliveryDeadlines:
     """A worker that fails batches at the end of their delivery time-out, if a sender or a request may last longer than they.
 
-    A sender gives up what is too old by itself, but not while it connects, looks leaders up, or writes to a broker that reads
-    nothing; and a request has its full time-out, though its batches, and those that come behind it, may have less time left.
-    The worker runs only then. A batch that a sender or a broker has (`InFlightBatch.on_wire`) stays in its window until its
-    response: the numbers behind it stay valid, and an abort still waits for it.
+    A sender gives up what is too old by itself, but not while it connects, or writes to a broker that reads nothing; and a
+    request has its full time-out, though its batches, and those that come behind it, may have less time left.
+    The worker runs only then, and while leaders are looked up. A batch that a sender or a broker has (`InFlightBatch.on_wire`)
+    stays in its window until its response: the numbers behind it stay valid, and an abort still waits for it.
 
     State: `_running` changes under the producer's lock.
 

@@ -211,6 +211,7 @@ class ProducerEngine(ProducerCore):
             for owned in owned_brokers:
                 owned.join(max(until - self.handler.now(), 0))
             self.routing.deadlines.join(max(until - self.handler.now(), 0))
+            self.routing.lookup.join(max(until - self.handler.now(), 0))
         finally:
             self.running = self.stopping = False
             self.on_stop()

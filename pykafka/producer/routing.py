@@ -1,11 +1,11 @@
-"""`Routing`: which sender has which partition's batches, kept up with the leaders; and where messages without a key go."""
+"""`Routing`: which sender has which partition's batches, and where messages without a key go. `LeaderLookup` keeps it up."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING
 
-from pykafka.exceptions import KafkaException, LeaderNotFoundError
+from pykafka.exceptions import KafkaException, LeaderNotFoundError, WorkerNotStartedError
 from pykafka.producer.accumulator import STICKY_BYTES, Owner, PartitionQueue, TopicInfo
 from pykafka.producer.delivery_deadlines import DeliveryDeadlines
 from pykafka.utils import get_string
@@ -14,6 +14,7 @@ from pykafka.utils.ordered import Ordered
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pykafka.handlers import Worker
     from pykafka.metadata.partition import TopicView
     from pykafka.network.node import Node
     from pykafka.producer.core import ProducerCore
@@ -53,6 +54,8 @@ class Routing:
         self.ended = False
         #: Fails what is too old while a sender waits for the network.
         self.deadlines = DeliveryDeadlines(core, self)
+        #: Asks where the leaders are.
+        self.lookup = LeaderLookup(core, self)
         self._seen_generation = -1
         #: At which generation of the metadata nothing was left to take over.
         self.compared_at = -1
@@ -84,12 +87,22 @@ class Routing:
         try:
             wanted = self._wanted()
             core.cluster.refresh(self._seen_generation, wanted)
-            self._create(wanted)
-            core.set_up()
+            self._take_over(wanted)
         except KafkaException as error:
             self._warn(error)
             self.stale = True
-        return not self.stale
+            return False
+        return True
+
+    def _take_over(self, wanted: list[str]) -> None:
+        """Follow the leaders of fresh metadata, unless the producer was stopped meanwhile."""
+        if not self.ended:
+            self._create(wanted)
+            self._core.set_up()
+
+    def doubt(self) -> None:
+        """Schedule a look-up of the leaders, unless one is under way."""
+        self.stale = self.stale or not self.lookup.is_under_way
 
     def _wanted(self) -> list[str]:
         """Return the topics whose leaders matter now: those with something to send, else all."""
@@ -114,6 +127,8 @@ class Routing:
             self.stale = True
 
     def _warn(self, error: KafkaException) -> None:
+        if self.ended:  # a look-up that has outlasted the producer
+            return
         core = self._core
         # one a reason: if no broker can be reached, every producer of the client says so
         about = type(error).__name__
@@ -137,7 +152,7 @@ class Routing:
                 known = self.only.topic.partitions
                 queues = self.only.queues
                 core.accumulator.queues = [one for one in queues if one.owner is not None and one.partition_id in known]
-        self._wake_senders()
+        self.wake_senders()
         if self.only is not None and not core.accumulator.queues:
             raise LeaderNotFoundError(
                 "no partition of the topic has a leader; check that its brokers are up", topic=core.name
@@ -160,7 +175,7 @@ class Routing:
             if info.queues:
                 core.accumulator.topics[name] = info
         if not is_new:  # else nothing was queued yet
-            self._wake_senders()
+            self.wake_senders()
         return info
 
     def leave_idle(self, before: float) -> bool:
@@ -211,8 +226,8 @@ class Routing:
         if info.current not in led:
             info.current = self._choose_partition(info, None)
 
-    def _wake_senders(self) -> None:
-        """Wake the senders that may have been handed something to send."""
+    def wake_senders(self) -> None:
+        """Wake the senders that have something to send, or may have been handed something."""
         for owned in list(self.owned_brokers.values()):
             if owned.active:
                 owned.start()
@@ -289,6 +304,80 @@ class Routing:
             if shortest is None or waiting < len(shortest.closed_batches) + len(shortest.window.batches):
                 shortest = queue
         return shortest or before
+
+
+class LeaderLookup:
+    """The look-ups of one run of a producer, one at a time, for all of its senders.
+
+    A broker that accepts a request for metadata and does not answer costs a socket timeout. The partitions whose leaders are
+    known need no answer: their sender sends on meanwhile.
+
+    State: changes under `_lock`, but for what the worker stores, in single stores.
+
+    :param core: of the producer
+    :param routing: of the run of the producer
+    """
+
+    def __init__(self, core: ProducerCore, routing: Routing) -> None:
+        self._core = core
+        self._routing = routing
+        self._lock = core.handler.Lock()
+        self._worker: Worker | None = None
+        self._is_busy = False
+        # When the next look-up may begin (s of the handler's clock), and how often it has failed in a row.
+        self._due_at = 0.0
+        self._failures = 0
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a worker asks now."""
+        worker = self._worker  # greenlets may be ended before they begin
+        return self._is_busy and (worker is None or worker.is_alive())
+
+    def begin(self, now: float) -> float | None:
+        """Begin a look-up if it is due, and none is under way; return when it will be due, or None if one is under way.
+
+        The end of a look-up wakes the senders that have batches.
+
+        :param now: on the handler's clock (s)
+        """
+        with self._lock:
+            if self.is_under_way or self._core.worker_exception is not None:
+                return None
+            if now < self._due_at:
+                return self._due_at
+            self._is_busy, self._worker = True, None
+            try:
+                self._worker = self._core.handler.spawn(self._run, name=f"pykafka.LeaderLookup.{self._core.name}")
+                return None
+            except WorkerNotStartedError as error:
+                log.info("the sender itself looks leaders up: %s", error)
+            except BaseException:
+                self._is_busy = False
+                raise
+        self._run()
+        return self._due_at
+
+    def join(self, timeout: float) -> None:
+        """Wait until the present look-up has ended, `timeout` seconds at most."""
+        if self._worker is not None:
+            self._worker.join(timeout)
+
+    def _run(self) -> None:
+        core, found = self._core, False
+        try:
+            found = self._routing.refresh()
+        except BaseException as error:  # `produce()` raises it
+            if not self._routing.ended:
+                if isinstance(error, Exception):
+                    log.error("the look-up of leaders for %s has ended by an error", core.name, exc_info=error)
+                core.worker_failed(error)
+        finally:
+            self._failures = 0 if found else self._failures + 1
+            # Messages wake the senders as they come; that is no reason to ask again at once.
+            self._due_at = core.handler.now() + core.retry_policy.backoff.seconds(self._failures)
+            self._is_busy = False
+            self._routing.wake_senders()
 
 
 def _length(ids: Iterable[int]) -> int:

@@ -35,9 +35,7 @@ cdef class Sender:
     cdef double _linger_s
     cdef public WakeupPolicy wakeups
     cdef object _schedule
-    cdef double _look_up_at
     cdef double _check_age_at
-    cdef int _look_ups_failed
     cdef public object _stepping
     cdef bint _waits
     cdef object _starting

@@ -3,9 +3,9 @@
 A batch's life: open (in `PartitionQueue.open`, written by `append`), closed (full, or taken by the sender), on its way
 (in `PartitionQueue.window`, sent once or again), done.
 
-The sender's worker connects, compresses, sends and refreshes metadata; where `produce()` waits for the acknowledgement
-anyway, its worker does the same instead. Answers are handled in the connection's reader worker, which never blocks: it
-marks batches and wakes the sender.
+The sender's worker connects, compresses and sends, and begins look-ups of leaders; where `produce()` waits for the
+acknowledgement anyway, its worker does the same instead. Answers are handled in the connection's reader worker, which never
+blocks: it marks batches and wakes the sender.
 """
 
 from __future__ import annotations
@@ -145,11 +145,8 @@ class Sender:
         self._linger_s = options.linger_s
         self.wakeups = WakeupPolicy(options.linger_s, options.sync)
         self._schedule = core.cluster.refresh_schedule
-        # When leaders may be looked up again, and how often that has failed in a row.
-        self._look_up_at = 0.0
         # When the age of the metadata is to be checked next.
         self._check_age_at = 0.0
-        self._look_ups_failed = 0
         self._stepping = self._handler.Lock()
         # Whether the present step may wait: it is the sender's own.
         self._waits = True
@@ -347,12 +344,13 @@ class Sender:
         now, routing = self._handler.now(), self._routing
         if now >= self._check_age_at:
             self._check_age_at = now + CHECK_AGE_S
-            routing.stale = routing.stale or self._core.cluster.metadata_is_old
+            if self._core.cluster.metadata_is_old:
+                routing.doubt()
         if routing.stale:
-            if now >= self._look_up_at:
-                self._stop_polling()  # this may take its time
-                return self._look_up()
-            deadline = self._look_up_at if deadline is None else min(deadline, self._look_up_at)
+            routing.deadlines.start()
+            due = routing.lookup.begin(now)
+            if due is not None:
+                deadline = due if deadline is None else min(deadline, due)
         elif routing.moved or (self._schedule.generation != routing.compared_at and routing.behind):
             routing.catch_up()
         with self._lock:
@@ -369,16 +367,6 @@ class Sender:
             missed = self.wakeups.end()
         if missed:
             self.wake.set()
-
-    def _look_up(self) -> float:
-        """Refresh the leaders; return how long to sleep unless woken (s)."""
-        self._routing.deadlines.start()
-        found = self._routing.refresh()
-        self._look_ups_failed = 0 if found else self._look_ups_failed + 1
-        # Messages wake the sender as they come; that is no reason to ask again at once.
-        pause = self._core.retry_policy.backoff.seconds(self._look_ups_failed)
-        self._look_up_at = self._handler.now() + pause
-        return 0.0 if found else pause
 
     def _send_ready(self, waits: bool) -> float | None:
         """Send ready batches; return when more will be ready, if nothing changes.
@@ -469,7 +457,7 @@ class Sender:
         leader = None if queue.partition is None else queue.partition.leader
         if leader is not self.broker:
             if leader is None:
-                self._routing.stale = True
+                self._routing.doubt()
             else:  # some part of this client has noticed
                 self._routing.moved = True
             queue.window.unsent(batch.in_flight)

@@ -24,6 +24,8 @@ class DataPath:
         self.remembered = 1 if numbers < (1,) else 5
         #: Whether producers that a log does not know have to begin at 0.
         self.refuses_unknown = numbers < (2, 5)
+        #: Whether a log forgets producers whose records are deleted (KAFKA-7190).
+        self.forgets_deleted = numbers < (2, 4)
         #: Whether readers of uncommitted records are told the last stable offset, too.
         self.says_stable = numbers >= (2,)
         #: Whether the aborted transactions of a partition that is not there are null instead of none.

@@ -260,7 +260,7 @@ class FakeCluster(FaultControls, SecurityControls):
         whole("offset", offset)
         with self._locked() as state:
             found = self._partition(topic, partition)
-            found.log.delete_before(offset)
+            found.log.delete_before(offset, forgets=state.data_path.forgets_deleted)
             state.waiters.wake(found)
 
     def compact(self, topic: str, partition: int, *, tombstones: bool = True) -> None:

@@ -272,14 +272,17 @@ class PartitionLog:
             if not batch.is_control:
                 yield from (message for message in batch.messages() if message.offset >= self.start)
 
-    def delete_before(self, offset: int) -> None:
+    def delete_before(self, offset: int, *, forgets: bool = False) -> None:
         """Delete records before an offset, as DeleteRecords and retention do; batches go when all their records do.
 
+        :param forgets: whether producers without other records go with them
         :raises ValueError: the log ends before it
         """
         if offset > self.end:
             raise ValueError(f"there is no offset {offset} to delete up to: the log ends at {self.end}")
         self.start = max(self.start, offset)
+        if forgets:
+            self.producers.forget_before(self.start)
         gone = bisect_right(self._ends, self.start)
         del self.batches[:gone], self._ends[:gone]
         self._aborted = [one for one in self._aborted if one.marker_offset >= self.start]

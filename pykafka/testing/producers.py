@@ -141,6 +141,14 @@ class ProducerStates:
         state.coordinator_epoch = coordinator_epoch
         state.last_ms = now_ms
 
+    def forget_before(self, offset: int) -> None:
+        """Forget producers without a record from an offset on, as brokers before 2.4 do when they delete those before it."""
+        for producer_id, state in list(self.by_id.items()):
+            while state.batches and _end_of(state.batches[0]) <= offset:
+                state.batches.popleft()
+            if not state.batches:
+                del self.by_id[producer_id]
+
     def _of_epoch(self, producer_id: int, epoch: int) -> ProducerState:
         state = self.by_id.get(producer_id)
         if state is None:
@@ -154,3 +162,8 @@ class ProducerStates:
 def _last_of(raw: RawBatch) -> int:
     # Sequence numbers begin at 0 again after the largest number of 32 bits.
     return (raw.base_sequence + raw.next_offset - raw.base_offset - 1) & _LAST_SEQUENCE
+
+
+def _end_of(batch: SequencedBatch) -> int:
+    """Return the offset behind its last record."""
+    return batch.offset + (batch.last - batch.first) % (_LAST_SEQUENCE + 1) + 1

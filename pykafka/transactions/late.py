@@ -4,9 +4,10 @@ Brokers before Kafka 3.6 take what comes behind the end of its transaction. They
 A producer writes these where its own requests may come late. It does so for others of its transactional id, too:
 
 - One that it has fenced in the same client gets no epoch, and leaves the places to it, by the cluster.
-- One of a process that died has left nothing. Its batches and open transactions are no matter, as its fence has markers. But
-  offsets may come late for a transaction that has ended. Then all who read the group's offsets wait, also the consumer that
-  the next transactions are for. So the group of each consumer that the producer hears of is taken for such a place, once.
+- One of a process that died has left nothing. Its open transaction is no matter, as its fence has markers; a batch of one that
+  it has aborted is, but nothing names the partition (docs/transactions.md). And offsets may come late for one that has ended:
+  then all who read the group's offsets wait, also the consumer that the next transactions are for. So the group of each
+  consumer that the producer hears of is taken for such a place, once.
 """
 
 from __future__ import annotations

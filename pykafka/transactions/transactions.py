@@ -215,7 +215,8 @@ class Transactions:
         try:
             self._refuse_late(deadline)
         except KafkaException as error:
-            log.info("transactional id %s: the next begin asks again: %s", self.transactional_id, error)
+            then = "raises that" if isinstance(error, TransactionFatalError) else "asks again"
+            log.info("transactional id %s: the next begin %s: %s", self.transactional_id, then, error)
 
     def _end_left_open(self, deadline: float) -> None:
         """Abort what the coordinator may have open: most releases would give a new epoch, and then refuse who asked for it.
@@ -468,11 +469,8 @@ class Transactions:
         """Leave the transaction to the parent process."""
         self.begin_process()
         self._consumers = WeakKeyDictionary()
-        self.status.on_fatal_error(
-            TransactionFatalError(
-                "this process was forked, and the transactional id is its parent's: give a child another"
-            )
-        )
+        text = "this process was forked, and the transactional id is its parent's: give a child another"
+        self.status.on_fatal_error(TransactionFatalError(text))
 
     # -- offsets ---------------------------------------------------------------------------------------------------
 

@@ -160,3 +160,21 @@ def test_it_is_in_sync_again_after_it_has_rejoined(cluster: FakeCluster) -> None
     assert partition.isr == [CUT_OFF, CURRENT]
     cluster.set_leader(SHARED, 0, CUT_OFF)
     assert cluster.leader(SHARED, 0) == CUT_OFF
+
+
+def test_the_records_that_it_deletes_stay_with_the_new_leader(cluster: FakeCluster) -> None:
+    """Its followers copy from that one, so they never have what it has deleted: the request times out."""
+    speaker = Speaker(cluster)
+    speaker.produce("first", CUT_OFF, b"first", -1)
+    cluster.isolate(CUT_OFF)
+    cluster.set_leader(SHARED, 0, CURRENT)
+    topic = wire.DeleteRecordsRequest.Topic
+    asked = topic(name=SHARED, partitions=[topic.Partition(partition_index=0, offset=1)])
+    producers = wire.DescribeProducersRequest.Topic(name=SHARED, partition_indexes=[0])
+    with connected(cluster, CUT_OFF) as broker:
+        deleted = broker.ask(wire.DeleteRecordsRequest(topics=[asked], timeout_ms=100), 2)
+        described = broker.ask(wire.DescribeProducersRequest(topics=[producers]), 0)
+    (result,) = deleted.topics[0].partitions
+    assert (result.error_code, result.low_watermark) == (TIMED_OUT, 0)
+    assert described.topics[0].partitions[0].error_code == 0
+    assert _values(cluster) == [b"first"]

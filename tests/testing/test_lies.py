@@ -27,14 +27,14 @@ AFTER_APPEND = 20
 Program = Callable[[FakeCluster, KafkaClient, Handler], None]
 
 
-def run(program: Program, seed: int = 1, **options: Any) -> None:
+def run(program: Program, seed: int = 1, as_version: str = "4.4", **options: Any) -> None:
     """Run a program in virtual time, with a topic of one partition that has three replicas."""
     scheduler = Scheduler(seed, busy_limit=20)
     handler = VirtualHandler(scheduler, Network(scheduler))
 
     def main() -> None:
         with (
-            FakeCluster(3, handler=handler, racks=("a", "b", "c")) as cluster,
+            FakeCluster(3, handler=handler, racks=("a", "b", "c"), as_version=as_version) as cluster,
             KafkaClient(cluster.hosts, handler=handler, socket_timeout_ms=2_000, **options) as client,
         ):
             cluster.create_topic(TOPIC, 1, 3)
@@ -118,6 +118,22 @@ def test_no_broker_tells_a_producer_of_an_unclean_election(idempotent: bool) -> 
         assert [record.value for record in cluster.records(TOPIC)] == [b"0", b"1", b"5", b"6", b"7"]
 
     run(program)
+
+
+@pytest.mark.parametrize("as_version", ["1.1", "2.4"])
+def test_records_are_deleted_behind_which_a_producer_writes_on(as_version: str) -> None:
+    """Brokers before 2.4 know the producer no more then (UNKNOWN_PRODUCER_ID): all is stored once and in order."""
+
+    def program(cluster: FakeCluster, client: KafkaClient, handler: Handler) -> None:
+        with client.producer(linger_ms=0, enable_idempotence=True) as producer:
+            for number in range(6):
+                assert producer.produce(TOPIC, b"%d" % number).get(BOUND_S).offset == number
+                if number % 2:
+                    client.admin.delete_records({TopicPartition(TOPIC, 0): number + 1})
+            producer.produce(TOPIC, b"6").get(BOUND_S)
+        assert [record.value for record in cluster.records(TOPIC)] == [b"6"]
+
+    run(program, as_version=as_version)
 
 
 @pytest.mark.parametrize("api", ["Produce", "Fetch", "ListOffsets"])

@@ -18,6 +18,7 @@ from pykafka.exceptions import (
     NotLeaderForPartition,
     OffsetOutOfRangeError,
     PolicyViolation,
+    RequestTimedOut,
     ThrottlingQuotaExceeded,
     TopicAlreadyExists,
     TopicAuthorizationFailed,
@@ -284,21 +285,33 @@ def delete_records(call: Call, request: wire.DeleteRecordsRequest) -> wire.Delet
     """Delete the records of partitions before an offset; -1 deletes all."""
     answer = wire.DeleteRecordsResponse.Topic
     topics = []
+    late: list[wire.DeleteRecordsResponse.Topic.Partition] = []
     for topic in request.topics:
         partitions = []
         for asked in topic.partitions:
             result = answer.Partition(partition_index=asked.partition_index, low_watermark=-1)
             with refusing(result):
-                result.low_watermark = _deleted_to(call, topic.name, asked.partition_index, asked.offset)
+                is_done, result.low_watermark = _deleted_to(call, topic.name, asked.partition_index, asked.offset)
+                if not is_done:
+                    late.append(result)
             partitions.append(result)
         topics.append(answer(name=topic.name, partitions=partitions))
+    if late:
+        call.wait(lambda: False, request.timeout_ms)
+    for result in late:
+        result.error_code = RequestTimedOut.ERROR_CODE
     return wire.DeleteRecordsResponse(topics=topics)
 
 
-def _deleted_to(call: Call, name: str, index: int, offset: int) -> int:
-    topic, partition = call.state.topics.get(name), call.state.partition(name, index)
-    if topic is None or partition is None:
+def _deleted_to(call: Call, name: str, index: int, offset: int) -> tuple[bool, int]:
+    """Delete records; return whether all replicas have, and the start of the log that they have.
+
+    Those of a leader that is cut off copy from a newer one.
+    """
+    topic, known = call.state.topics.get(name), call.state.partition(name, index)
+    if topic is None or known is None:
         raise UnknownTopicOrPartition
+    partition = call.state.held_by(call.node.node_id, known)
     if partition.leader != call.node.node_id:
         raise NotLeaderForPartition
     if topic.is_internal or "delete" not in topic.setting("cleanup.policy", call.node.node_id):
@@ -307,6 +320,7 @@ def _deleted_to(call: Call, name: str, index: int, offset: int) -> int:
     before = highest if offset == -1 else offset
     if not 0 <= before <= highest:
         raise OffsetOutOfRangeError
-    partition.log.delete_before(before)
+    start = partition.log.start
+    partition.log.delete_before(before, forgets=call.state.data_path.forgets_deleted)
     call.state.waiters.wake(partition)
-    return partition.log.start
+    return (True, partition.log.start) if partition.log is known.log else (False, start)

@@ -248,6 +248,7 @@ def _producers(call: Call, topic: str, index: int) -> wire.DescribeProducersResp
         if partition is None:
             text = "" if topic in call.state.topics else "This server does not host this topic-partition."
             raise UnknownTopicOrPartition(text)
+        partition = call.state.held_by(call.node.node_id, partition)
         if partition.leader != call.node.node_id:
             raise NotLeaderForPartition
         answer.active_producers = _active(partition.log)

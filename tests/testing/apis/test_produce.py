@@ -396,3 +396,15 @@ def test_records_that_cannot_be_decompressed(codec: int) -> None:
     brokers = Brokers()
     data = with_records(codec, lambda records: records)
     assert brokers.produce(sealed(data[:61] + b"\xff" * (len(data) - 61))).error_code == UnknownError.ERROR_CODE
+
+
+@pytest.mark.parametrize(("numbers", "code"), [((1, 1), UnknownProducerId.ERROR_CODE), ((2, 4), 0)])
+@pytest.mark.parametrize("deleted", [2, 3])
+def test_producers_whose_records_are_deleted(numbers: tuple[int, ...], code: int, deleted: int) -> None:
+    """Brokers before 2.4 forget them, once they have no record left (KAFKA-7190)."""
+    brokers = Brokers()
+    brokers.state.data_path = DataPath(numbers)
+    assert brokers.produce(numbered(0, count=3), 5).error_code == 0
+    log = brokers.partition.log
+    log.delete_before(deleted, forgets=brokers.state.data_path.forgets_deleted)
+    assert brokers.produce(numbered(3), 5).error_code == (code if deleted == 3 else 0)

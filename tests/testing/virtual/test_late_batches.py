@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import Any
 
@@ -11,6 +12,7 @@ from pykafka import KafkaClient
 from pykafka.exceptions import (
     ConcurrentTransactions,
     KafkaException,
+    ProducerFencedError,
     ResponseTimeoutError,
     TransactionAbortableError,
     TransactionAbortedError,
@@ -238,3 +240,27 @@ def test_a_commit_does_not_leave_out_what_another_worker_gives_up(
                 return [type(error) for error in raised], [record.value for record in reader]
 
     assert scheduler.run(program) == ([TransactionAbortableError], [])
+
+
+def test_an_abort_whose_producer_is_fenced_by_then_says_what_the_next_begin_raises(
+    scheduler: Scheduler, virtual: VirtualHandler, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It logged that the next begin would ask again, which it does not."""
+    caplog.set_level(logging.INFO, "pykafka.transactions")
+
+    def program() -> None:
+        with (
+            FakeCluster(1, {"orders": 1}, handler=virtual, as_version=RELEASE) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=SOCKET_MS) as client,
+        ):
+            producer = _with_late_batch(client, cluster, ("orders",))
+            cluster.fail("AddPartitionsToTxn", "PRODUCER_FENCED")
+            producer.abort_transaction()
+            with pytest.raises(ProducerFencedError):
+                producer.begin_transaction()
+            with suppress(KafkaException):
+                producer.close()
+
+    scheduler.run(program)
+    assert "the next begin raises" in caplog.text
+    assert "asks again" not in caplog.text
