@@ -17,7 +17,7 @@ from pykafka.groups.classic.pending_join import DeadlinePassed, PendingJoin
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster
-from tests.support.inside import engine_of
+from tests.support.inside import engine_of, listener_of
 from tests.support.interrupts import Interrupted, interrupting
 from tests.support.waiting import until
 
@@ -154,8 +154,13 @@ def test_a_consumer_whose_unsubscribe_is_cut_off_reads_no_more(protocol: str) ->
             assert consumer.assignment() == []
             consumer.subscribe(TOPIC)
             found: list[Any] = []
-            until(client.cluster.handler, lambda: found.extend(consumer.poll(timeout=0.1)) or len(found) == 2)
-            consumer._follower._listener.on_revoked = None
+
+            def both() -> bool:
+                found.extend(consumer.poll(timeout=0.1))
+                return len(found) == 2
+
+            until(client.cluster.handler, both)
+            listener_of(consumer).on_revoked = None
 
 
 def test_a_join_in_the_background_whose_start_is_cut_off_is_the_only_one(handler: Handler) -> None:
