@@ -17,7 +17,7 @@ from pykafka.groups.classic.pending_join import DeadlinePassed, PendingJoin
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster
-from tests.support.inside import engine_of, listener_of
+from tests.support.inside import engine_of, listener_of, membership_of
 from tests.support.interrupts import Interrupted, interrupting
 from tests.support.waiting import until
 
@@ -216,3 +216,17 @@ def test_a_slow_on_assigned_keeps_its_partitions() -> None:
         until(handler, share)
         first.close()
         second.close()
+
+
+def test_a_member_whose_leaving_is_cut_off_as_it_joins_leaves_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeCluster(brokers=1, topics={TOPIC: 2}) as cluster, KafkaClient(cluster.hosts) as client:
+        with client.consumer(TOPIC, group="billing", assignor="cooperative-sticky", **CLASSIC) as consumer:
+            _joins(consumer)
+
+            def cut(*_: Any) -> None:
+                raise Interrupted
+
+            with monkeypatch.context() as patched, pytest.raises(Interrupted):
+                patched.setattr(membership_of(consumer), "_end_background_join", cut)
+                consumer.unsubscribe()
+            until(client.cluster.handler, lambda: members_of(cluster, "billing") == [])
