@@ -138,17 +138,19 @@ class Revocation:
             from pykafka.utils.contexts import in_context
 
             run = in_context(run)
-        self._committed = ended
+        self._committed, has_worker = ended, True
         try:
             try:
                 engine.handler.spawn(run, name=f"pykafka.RevocationCommit.{engine.options.consumer_group}")
             except RuntimeError as error:
                 log.error("group %s: no worker can commit, so the call waits: %s", engine.options.consumer_group, error)
+                has_worker = False
                 run()
         except BaseException:  # an interrupt: if there is no worker to wait for, the next call commits
             with self._starting:
-                if not self._has_begun:
+                if not (has_worker and self._has_begun):
                     self._committed = self._error = None
+                    self._has_begun = False
             raise
 
     def _run(self, offsets: dict[TopicPartition, int], ended: EventType) -> None:
