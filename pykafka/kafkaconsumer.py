@@ -310,7 +310,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
         finally:
             if commits is not None:
                 commits.until = before
-        self._engine.forget_topics(keeping)
+            self._engine.forget_topics(keeping)  # also after an interrupt: the member has left, and others read them
 
     def subscription(self) -> list[str]:
         """Return the names of the topics that are read as a whole; none for partitions of `assign()`."""

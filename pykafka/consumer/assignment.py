@@ -286,14 +286,20 @@ class Assignment(ABC):
 
     def give_up(self, keys: Iterable[TopicPartition]) -> None:
         """Stop reading partitions, and drop their buffered records; return at once."""
-        for owned in self._remove(keys):
-            self._let_go(owned)
+        gone = [owned for key in keys if (owned := self.partitions.get(key)) is not None]
+        try:
+            self._remove(gone, self._let_go)
+        except BaseException:  # an interrupt: no later call would find the others, whose records would be handed out
+            self._remove(gone, self._let_go)
+            raise
 
     def suspend_assignment(self, keys: Iterable[TopicPartition]) -> None:
         """Stop reading partitions, and keep their buffered records until `resume_assignment`; return at once."""
-        for owned in self._remove(keys):
-            self._suspended[owned.key] = owned, owned.paused
+        gone = [owned for key in keys if (owned := self.partitions.get(key)) is not None]
+        for owned in gone:  # first: after an interrupt the next call finds them
+            self._suspended.setdefault(owned.key, (owned, owned.paused))
             self.buffers.pause(owned)
+        self._remove(gone)
 
     def resume_assignment(self, kept: Collection[TopicPartition]) -> None:
         """Continue some of the suspended partitions, paused or not as they were; give up the others."""
@@ -317,12 +323,13 @@ class Assignment(ABC):
         with self._changing:
             self.partitions = {**self.partitions, **added}
 
-    def _remove(self, keys: Iterable[TopicPartition]) -> list[OwnedPartition]:
+    def _remove(self, gone: Collection[OwnedPartition], then: Callable[[OwnedPartition], object] = id) -> None:
         with self._changing:
-            gone = {key: self.partitions[key] for key in keys if key in self.partitions}
-            self.partitions = {key: owned for key, owned in self.partitions.items() if key not in gone}
-        self.start_lookup.forget(gone)
-        return list(gone.values())
+            keys = {owned.key for owned in gone if self.partitions.get(owned.key) is owned}
+            self.partitions = {key: owned for key, owned in self.partitions.items() if key not in keys}
+        self.start_lookup.forget(keys)
+        for owned in gone:
+            then(owned)
 
     def _let_go(self, owned: OwnedPartition) -> None:
         self.in_process.give_up(owned)
@@ -487,10 +494,7 @@ class Assignment(ABC):
         :returns: starts, and errors; a partition that is in neither has no start but one that the application names
         """
         committed: Fetched = {}, {}
-        keys = []
-        for key, start in wanted.items():
-            if start is None or isinstance(start, Return):
-                keys.append(key)
+        keys = [key for key, start in wanted.items() if start is None or isinstance(start, Return)]
         if self.commits is not None and keys:
             try:
                 committed = self.commits.group.fetch_each(keys, deadline=self.handler.now() + limit_ms / 1000)
@@ -514,8 +518,7 @@ class Assignment(ABC):
         starts: dict[TopicPartition, tuple[int, LeaderEpochs]] = {}
         begun: dict[TopicPartition, int] = {}
         positions: dict[TopicPartition, Position] = {}
-        by_rule = []
-        now_ms = self.handler.time_ms()
+        by_rule, now_ms = [], self.handler.time_ms()
         for key, start in wanted.items():
             commit = found.get(key)
             if commit is not None and commit.offset >= 0:
@@ -573,10 +576,7 @@ class Assignment(ABC):
             return {}, {}
         now, limit_ms = self.handler.now, timeout_ms or self._search_ms
         deadline, once = now() + limit_ms / 1000, once or not timeout_ms
-
-        times: dict[TopicPartition, int] = {}
-        for key, position in wanted.items():
-            times[key] = milliseconds(position)
+        times = {key: milliseconds(position) for key, position in wanted.items()}
         query = OffsetQuery(times, isolation_level=self._isolation_level)
         found, errors = list_each(self.cluster, query, limit_ms, patient, once)
         offsets: dict[TopicPartition, int] = {}

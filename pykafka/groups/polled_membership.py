@@ -186,10 +186,12 @@ class PolledMembership(ABC):
                 self._await_poll(None)
                 self._take_part(self._revoke_all)
         finally:  # also after a timeout or Ctrl-C, and if a hook calls this
-            if joins:
-                self.abort()
-            self._end_background_join()
-            self.close(timeout_ms=timeout_ms, leave_group=leave_group)
+            try:
+                if joins:
+                    self.abort()
+                self._end_background_join()
+            finally:  # an interrupt of these waits must not keep the member in its group, where nobody would end it
+                self.close(timeout_ms=timeout_ms, leave_group=leave_group)
             errors = self._change.errors
             self._forget()
             if not self.identity.closing:

@@ -67,6 +67,9 @@ class Revocation:
         self._await_until: float | None = min(self._limit, engine.revocation_deadline())
         #: Set when the worker has ended; None: it was not started.
         self._committed: EventType | None = None
+        # Whether that worker has begun; changes under `_starting`, as `_committed` does after an interrupt.
+        self._has_begun = False
+        self._starting = engine.handler.Lock()
         self._error: Exception | None = None
 
     def commit(self, deadline: float | None, midway: bool, is_last: bool) -> None:
@@ -135,18 +138,27 @@ class Revocation:
             from pykafka.utils.contexts import in_context
 
             run = in_context(run)
-        self._committed = ended
+        self._committed, has_worker = ended, True
         try:
             try:
                 engine.handler.spawn(run, name=f"pykafka.RevocationCommit.{engine.options.consumer_group}")
             except RuntimeError as error:
                 log.error("group %s: no worker can commit, so the call waits: %s", engine.options.consumer_group, error)
+                has_worker = False
                 run()
-        except BaseException:  # an interrupt: there may be no worker to wait for, so the next call commits
-            self._committed = self._error = None
+        except BaseException:  # an interrupt: if there is no worker to wait for, the next call commits
+            with self._starting:
+                if not (has_worker and self._has_begun):
+                    self._committed = self._error = None
+                    self._has_begun = False
             raise
 
     def _run(self, offsets: dict[TopicPartition, int], ended: EventType) -> None:
+        with self._starting:
+            if self.is_over or self._committed is not ended:  # an interrupt has ended the call that started this worker
+                ended.set()
+                return
+            self._has_begun = True
         group = self._engine.options.consumer_group
         text = f"group {group}: the worker that commits before a rebalance was ended from outside"
         self._error = OffsetsNotCommitted(text, {(key.topic, key.partition): at for key, at in offsets.items()})

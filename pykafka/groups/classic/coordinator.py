@@ -343,23 +343,24 @@ class AbstractCoordinator(ABC):
                 timeout_ms += self._cluster.socket_timeout_ms
                 self.pending_join.send(coordinator, request, version, timeout_ms, deadline)
             sent = self.pending_join.of(wire.JoinGroupRequest)
-            response: wire.JoinGroupResponse = self.pending_join.answer(deadline)
+            response: wire.JoinGroupResponse = self.pending_join.answer(deadline, self._note_id)
             is_former = sent is not None and sent.protocols != request.protocols and not response.error_code
             if response.error_code != MemberIdRequired.ERROR_CODE and not is_former:
                 return response
-            # Noted at once: with it this member leaves, however the join ends.
             self._check_state(State.JOINING)
-            self.membership.apply(Event.NAMED, member_id=response.member_id)
             request.member_id = response.member_id
 
     def _learn_member_id(self, timeout_ms: int, leaves: bool) -> bool:
         """If the member leaves, wait for its id, which the coordinator is about to give it; return whether it can leave."""
         if not leaves or self.membership.member_id or (self._static_member and self._static_member.is_joining()):
             return leaves
-        member_id = self.pending_join.member_id(timeout_ms)
+        self._note_id(self.pending_join.member_id(timeout_ms))
+        return bool(self.membership.member_id)
+
+    def _note_id(self, member_id: str) -> None:
+        # At once: with it this member leaves, however the join ends.
         if member_id and self.membership.state in {State.JOINING, State.STALE}:
             self.membership.apply(Event.NAMED, member_id=member_id)
-        return bool(self.membership.member_id)
 
     def sync(self, assignments: Mapping[str, Any], deadline: float | None = None) -> bytes:
         """Return this member's assignment, as bytes.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.committed_offsets import Membership, Renewed
     from pykafka.groups.assignors.abstract import AbstractPartitionAssignor, Racks
     from pykafka.groups.membership import AssignmentHooks
-    from pykafka.handlers import Handler, Worker
+    from pykafka.handlers import Handler
     from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
@@ -215,7 +215,9 @@ class BackgroundJoin:
         self._on_end = on_end
         self._name = name
         self._ended = handler.Event()
-        self._worker: Worker | None = None
+        # Whether the worker has begun, under `_lock`.
+        self._begun = False
+        self._lock = handler.Lock()
         #: Set by the member that leaves, or could not start the worker.
         self.cancelled = False
         #: The error that has ended it; None: the member has its assignment, or is out.
@@ -227,24 +229,33 @@ class BackgroundJoin:
         :raises RuntimeError: the system cannot start a thread at present
         """
         try:
-            self._worker = self._handler.spawn(self._run, name=self._name)
-        except BaseException:
-            self.cancelled = True
+            self._handler.spawn(self._run, name=self._name)
+        except BaseException:  # after an interrupt the worker may run all the same
+            with self._lock:
+                self.cancelled = self.cancelled or not self._begun
             raise
+
+    def cancel(self) -> None:
+        """Let the worker not begin, or end soon."""
+        with self._lock:
+            self.cancelled = True
 
     @property
     def done(self) -> bool:
         """Whether the worker has ended."""
-        return self._ended.is_set() or (self.cancelled and self._worker is None)
+        return self._ended.is_set() or (self.cancelled and not self._begun)
 
     def wait(self, seconds: float) -> bool:
         """Wait until the worker has ended; return False if the time (s) is up before."""
         return self.done or self._ended.wait(seconds)
 
     def _run(self) -> None:
+        with self._lock:
+            if self.cancelled:
+                return
+            self._begun = True
         try:
-            if not self.cancelled:
-                self._join(self)
+            self._join(self)
         except Exception as error:  # noqa: BLE001 - `poll` raises it in a call of the application
             self.error = error
         finally:
@@ -459,7 +470,7 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
         """End the worker that joins; `abort` has ended what it waits for."""
         background, self._background = self._background, None
         if background is not None:
-            background.cancelled = True
+            background.cancel()
             background.wait(LEAVE_TIMEOUT_MS / 1000)
 
     def _renewed(self, identity: tuple[int, str], keys: Collection[TopicPartition], deadline: float) -> Renewed | None:

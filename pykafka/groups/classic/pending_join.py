@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
+from pykafka.handlers.interrupts import FinalSteps
 from pykafka.network.requests import DRAIN_S
 from pykafka.protocol import wire
 
@@ -62,6 +64,14 @@ class PendingJoin:
         self._opening: _Opening | None = None
         #: Returns whether a call that waits for the answer has to end at once; by default only its deadline ends it.
         self.interrupted: Callable[[], bool] = lambda: False
+        self._after_fork()
+        connection.handler.at_fork(self._after_fork)
+
+    def _after_fork(self) -> None:
+        """Leave to the parent process what it sends."""
+        connection = self._connection
+        # Sends the first request of a member.
+        self._sending = FinalSteps(connection.handler, f"pykafka.FirstJoin.{connection.group_id}")
 
     def of(self, kind: type[R]) -> R | None:
         """Return the request, if it is of a kind and was sent to the present coordinator of the group.
@@ -80,6 +90,9 @@ class PendingJoin:
 
         A member that stops ends the connection on which it waits for the others: that must not make it join again.
 
+        A first request to join goes out by a worker: if an interrupt ended its connection, it could have arrived all the same.
+        Then the coordinator would wait for a member whose id nobody knows, and with it the group, until a session's end.
+
         :param timeout_ms: how long the answer may take
         :param deadline: of the handler's clock (s), for connecting, and for the end of throttling
         :raises DeadlinePassed: the connection is not ready by then; the next call continues to make it
@@ -87,18 +100,42 @@ class PendingJoin:
         """
         if self._connection.closing:
             raise ConsumerStoppedException(f"group {self._connection.group_id}: the member is being closed")
+        is_first = isinstance(request, wire.JoinGroupRequest) and not request.member_id
+        sending = False
         try:
             name, requests = self._ready(coordinator, deadline)
-            pending = coordinator.send(
-                request, name, timeout_ms=timeout_ms, version=version, connection=requests, until=deadline
+            send = partial(
+                coordinator.send,
+                request,
+                name,
+                timeout_ms=timeout_ms,
+                version=version,
+                connection=requests,
+                until=deadline,
             )
+            step = partial(self._send, coordinator, request, send)
+            sending = is_first
+            if is_first:
+                self._sending.take(step)
+            else:
+                step()
         except DeadlinePassed:
             raise
-        except BaseException:
+        except BaseException as error:
+            if sending and not isinstance(error, KafkaException):  # an interrupt: `sent` has it soon
+                raise
             self._opening = None
             self._connection.drop_connection()  # it may be on its way all the same
             raise
+
+    def _send(self, coordinator: Node, request: Any, send: Callable[[], InFlightRequest[Any]]) -> None:
+        if self._connection.closing:
+            raise ConsumerStoppedException(f"group {self._connection.group_id}: the member is being closed")
+        pending = send()
         self.sent = _SentRequest(coordinator, request, pending, self._connection.handler.now())
+
+    def _left(self, deadline: float) -> float:
+        return max(deadline - self._connection.handler.now(), 0.0)
 
     def _ready(self, coordinator: Node, deadline: float | None) -> tuple[str, RequestHandler | None]:
         """Return the name of a channel, and its connection, which takes a request now.
@@ -140,10 +177,11 @@ class PendingJoin:
             return WAKEUP_POLL_INTERVAL_S
         return opening.coordinator.throttled_for(opening.name)
 
-    def answer(self, deadline: float | None) -> Any:
+    def answer(self, deadline: float | None, note_id: Callable[[str], object] = str) -> Any:
         """Wait for the answer and return it.
 
         :param deadline: of the handler's clock (s); None waits until the request times out
+        :param note_id: called with the id in the answer to a request to join without one, before an interrupt can lose it
         :raises DeadlinePassed: it has not come by the deadline, or `interrupted` ends the call; the next call waits for it
         :raises KafkaException: none will come
         """
@@ -156,10 +194,10 @@ class PendingJoin:
             elif deadline is None:
                 response = sent.pending.get_when_due()
             else:
-                response = sent.pending.get(timeout=max(0.0, deadline - self._connection.handler.now()))
+                response = sent.pending.get(timeout=self._left(deadline))
         except ResponseTimeoutError as error:
             interrupted = self.interrupted()
-            # also if the answer has come since: the next call takes it
+            # not `done`: the answer may have come since, and it has the id that the member leaves with
             if sent.pending.error is None and (deadline is not None or interrupted):
                 api = type(sent.request).__name__
                 raise DeadlinePassed(f"{api}: {error}", broker=sent.coordinator.address) from error
@@ -168,8 +206,10 @@ class PendingJoin:
         except KafkaException:
             self._end(sent)
             raise
-        self.sent = None
+        if not sent.request.member_id:
+            note_id(response.member_id)
         self._connection.release()
+        self.sent = None
         return response
 
     def _end(self, sent: _SentRequest) -> None:
@@ -198,13 +238,19 @@ class PendingJoin:
     def drop(self, deadline: float | None = None) -> None:
         """Wait for the answer no more, and end the connection: the next request must not wait behind this one.
 
-        Nor may it overtake this one on its own connection. So this waits for the answer until the request is a second old.
+        Nor may it overtake this one on its own connection. So this waits for the answer until the request is a second old. A
+        first request to join stays, as its answer has the id that the member needs to leave.
 
         :param deadline: of the call, of the handler's clock (s)
         :raises DeadlinePassed: it comes first; the request is still the present one
         """
+        if not self._sending.wait(None if deadline is None else self._left(deadline)):
+            raise DeadlinePassed("the call ended while its former request was sent")
         sent = self.sent
         if sent is None:
+            return
+        former = self.of(wire.JoinGroupRequest)
+        if former is not None and not former.member_id and former.group_instance_id is None:
             return
         settled_at = sent.sent_at + DRAIN_S
         interrupted = self._is_interrupted(sent, settled_at if deadline is None else min(settled_at, deadline))
@@ -222,11 +268,13 @@ class PendingJoin:
         :param timeout_ms: how long to wait
         :returns: empty if no such answer is due, or it did not come
         """
+        ends = self._connection.handler.now() + timeout_ms / 1000
+        self._sending.wait(timeout_ms / 1000)
         sent = self.sent
         if sent is None or not isinstance(sent.request, wire.JoinGroupRequest):
             return ""
         try:
-            response = sent.pending.get(timeout=timeout_ms / 1000)
+            response = sent.pending.get(timeout=self._left(ends))
         except KafkaException as error:
             log.warning(
                 "group %s: the coordinator has not sent this member's id (%s), so it cannot leave: the other members wait "

@@ -139,6 +139,19 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
         self.owned = owned
         self._wake_thread()
 
+    def claim(self, owned: Assignment, answer: Answer) -> bool:
+        """Report partitions as the member's, before the hooks get them; return False if the coordinator has answered since.
+
+        A slow `on_assigned` may read them already: a report without them, after a revocation, would give them to others.
+
+        :param answer: which assigns them
+        """
+        before, self.owned = self.owned, owned
+        if self.present is not answer:  # which the thread may have acknowledged, without these
+            self.owned = before
+            return False
+        return True
+
     def hurry(self) -> None:
         """Send a heartbeat now."""
         self._hurried = True

@@ -427,6 +427,9 @@ class ConsumerGroupMembership(PolledMembership):
         self.identity.generation_id, self.identity.member_id = answer.epoch, self._generation.member_id
         change.lose_recreated(recreated)
         if keys != self.assignment or self._seen is None or change.pending is not None:
+            if not self.heartbeats.claim(self._ids.assignment(self.assignment | keys), answer):
+                self._reconcile(deadline)
+                return
             log.info("group %s: the assignment of epoch %d: %s", self.group_id, answer.epoch, sorted(keys))
             self._rebalance_started = now = self._handler.now()
             if self._seen is None:
@@ -572,10 +575,7 @@ class TopicIds:
         by_id: dict[UUID, list[int]] = {}
         for topic, part in sorted(keys):
             by_id.setdefault(self._ids[topic], []).append(part)
-        found: dict[UUID, tuple[int, ...]] = {}
-        for id_, parts in by_id.items():
-            found[id_] = tuple(parts)
-        return found
+        return {id_: tuple(parts) for id_, parts in by_id.items()}
 
     def _ask(self, ids: Collection[UUID], timeout_ms: int | None) -> None:
         now = self._cluster.handler.now()

@@ -132,7 +132,7 @@ def test_what_a_member_sends_that_is_closed_in_its_first_join(
         member.membership.apply(Event.FAILED)
     member.close(leave_group=leave_group)
     waits = [5.0] if leaves and instance_id is None else []
-    assert member.waits == waits
+    assert member.waits == pytest.approx(waits, abs=0.5)
     if not leaves:
         assert member.left == []
         return
