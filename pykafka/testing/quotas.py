@@ -58,7 +58,7 @@ class Quotas:
             del self.values[entity]
 
     def restore(self, values: dict[Entity, dict[str, float]]) -> None:
-        """Have these quotas and no others; those that have changed begin with nothing used."""
+        """Set these quotas and no others; those that have changed begin with nothing used."""
         if values != self.values:
             self._used.clear()
             self.values = {entity: dict(rates) for entity, rates in values.items()}

@@ -53,7 +53,7 @@ def runs(pid: int) -> bool:
     ],
 )
 def test_options(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What would run no seed is no success."""
+    """A command that would run no seed is no success."""
     with pytest.raises(SystemExit) as ended:
         simulate.main(arguments)
     assert ended.value.code == 2

@@ -236,7 +236,7 @@ class BackgroundJoin:
             raise
 
     def cancel(self) -> None:
-        """Let the worker not begin, or end soon."""
+        """Keep the worker from its start, or end it soon."""
         with self._lock:
             self.cancelled = True
 

@@ -111,7 +111,7 @@ def test_so_it_is_whenever_old_metadata_leads_back(scheduler: Scheduler, virtual
                 named = [FORMER]
 
                 def send_back(call: Call, response: Any, named: list[int] = named) -> Any:
-                    """Let the next answer about leaders be one of a broker that is cut off."""
+                    """Make the next answer about leaders one of a broker that is cut off."""
                     if isinstance(response, wire.MetadataResponse) and named:
                         part = response.topics[0].partitions[0]
                         part.leader_id, part.leader_epoch = named.pop(), min(part.leader_epoch, 0)
@@ -163,7 +163,7 @@ def test_a_leader_that_does_not_know_the_epoch_of_what_was_read_is_no_error(
             assert _read(consumer, virtual, 2) == [MANY - 1]
 
             def send_back(call: Call, response: Any) -> Any:
-                """Let all know the former leader alone."""
+                """Make all brokers name the former leader alone."""
                 if isinstance(response, wire.MetadataResponse):
                     part = response.topics[0].partitions[0]
                     part.leader_id, part.leader_epoch = FORMER, 0
