@@ -99,7 +99,7 @@ def release(name: str) -> Release:
     :raises ValueError: it is no text of numbers, older than the oldest series, or newer than the newest one
     """
     if not is_text(name) or not _NAME.fullmatch(name):
-        raise ValueError(f'as_version is {name!r}: a text such as "2.8.2"; {_PLAYED}')
+        raise ValueError(f'as_version is {name!r}: give a release of Kafka as text, such as "2.8.2"; {_PLAYED}')
     wanted = _numbers(name)
     found = [one for one in RELEASES if one.numbers[: len(wanted)] <= wanted]
     if not found:

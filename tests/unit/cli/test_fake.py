@@ -165,11 +165,11 @@ def test_a_port_in_use_is_named() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--as-version", "0.7"], "the oldest release that is played is 0.8.2.2"),
-        (["--as-version", "new"], "as_version is 'new': it is a release of Kafka"),
+        (["--as-version", "0.7"], "as_version is '0.7', which is older than the oldest release that can be played"),
+        (["--as-version", "new"], "as_version is 'new': give a release of Kafka as text"),
         (["--topic", "a:b"], "'a:b' is not NAME[:PARTITIONS[:REPLICAS]], such as orders:4"),
         (["--topic", "a:1:9"], "replication_factor is 9: there are 3 brokers"),
-        (["--topic", "a:0"], "partitions is 0: a topic has at least one"),
+        (["--topic", "a:0"], "partitions is 0: a whole number from 1 on"),
         (["-c", "num.partitions"], "'num.partitions' is not NAME=VALUE"),
         (["-c", "num.partitions=0"], "num.partitions is '0': a whole number from 1"),
         (["-c", "auto.create.topics.enable=no"], "auto.create.topics.enable is 'no': true or false"),
