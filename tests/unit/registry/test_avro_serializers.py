@@ -45,7 +45,7 @@ def _stub() -> Iterator[RegistryStub]:
 
 @pytest.fixture(name="registry")
 def _registry(stub: RegistryStub) -> Registry:
-    return Registry(stub.url, timeout_ms=300)
+    return Registry(stub.url, timeout_ms=1000)
 
 
 def test_values_go_there_and_back(stub: RegistryStub, registry: Registry) -> None:
@@ -292,7 +292,7 @@ def test_a_record_is_not_bad_since_the_registry_is_away(
 ) -> None:
     good: Record[Any, Any] = Record("orders", 0, 8, None, AvroSerializer(registry, AVRO)(ORDER, VALUE))
     bad = Record("orders", 0, 7, None, b"no frame")
-    deserializer = AvroDeserializer(Registry(stub.url, timeout_ms=300))
+    deserializer = AvroDeserializer(Registry(stub.url, timeout_ms=1000))
     reader = RecordReader(None, deserializer, policy, LogLimiter(handler), offload=handler.offload)
     stub.fail(status, 100)
     read = reader.read([bad, good] if policy == "skip" else [good])
@@ -322,7 +322,7 @@ GARBAGE = {
 @pytest.mark.parametrize("kind", GARBAGE)
 def test_garbage_that_looks_like_an_id_does_not_hold_the_consumer_up(kind: str, handler: Handler) -> None:
     with RegistryStub(guids=False) as stub:
-        registry = Registry(stub.url, timeout_ms=300)
+        registry = Registry(stub.url, timeout_ms=1000)
         good: Record[Any, Any] = Record("orders", 0, 8, None, AvroSerializer(registry, AVRO)(ORDER, VALUE))
         reader = RecordReader(
             None, AvroDeserializer(Registry(stub.url)), "skip", LogLimiter(handler), offload=handler.offload
