@@ -1,4 +1,4 @@
-"""`Routing`: which sender has which partition's batches, and where messages without a key go. `LeaderLookup` keeps it up."""
+"""`Routing`: which sender has which partition's batches, and where messages without a key go; `LeaderLookup`: who leads."""
 
 from __future__ import annotations
 
