@@ -19,7 +19,7 @@ def whole(name: str, value: Any, least: int = 0) -> int:
     return operator.index(value)
 
 
-def seconds(name: str, value: Any) -> float:
+def duration(name: str, value: Any) -> float:
     """Return a number of seconds.
 
     :param name: of the parameter, for the error

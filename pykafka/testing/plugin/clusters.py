@@ -13,6 +13,7 @@ from pykafka.admin import NewTopic
 from pykafka.client import KafkaClient
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler, ThreadingHandler
+from pykafka.testing.arguments import whole
 from pykafka.testing.configs import check
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.plugin.marker import Wishes, refuse
@@ -128,8 +129,7 @@ def create_topic(cluster: Cluster, name: str, wishes: Wishes, told: int | Mappin
     configs = _of_topics(wishes) | {key: _text(value) for key, value in own.items()}
     with refused(f"topic {name!r}"):
         check(configs, TOPIC_SETTINGS, "topic")
-        if type(partitions) is not int:
-            raise TypeError(f"partitions is {partitions!r}: a number from 1 on")
+        whole("partitions", partitions, 1)
         if isinstance(cluster, RealCluster):
             cluster.create_topic(name, partitions, 3, **configs)
             return
