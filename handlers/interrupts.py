@@ -125,18 +125,19 @@ class SingleCaller:
             self._inside = turn
             return True
 
-    def await_entry(self, turn: LockType, seconds: float) -> bool:
+    def await_entry(self, turn: LockType, seconds: float, poll_interval_s: float = TURN_POLL_INTERVAL_S) -> bool:
         """Wait until a call may go in, which it then does; return whether that was in time.
 
         :param turn: see `enter`
-        :param seconds: how long to wait
+        :param seconds: how long to wait; `math.inf` for no limit
+        :param poll_interval_s: how often to look (s)
         """
         deadline = self._handler.now() + seconds
         while not self.enter(turn):
             left = deadline - self._handler.now()
             if left <= 0:
                 return False
-            self._handler.sleep(min(left, TURN_POLL_INTERVAL_S))
+            self._handler.sleep(min(left, poll_interval_s))
         return True
 
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.consumer.buffers import OwnedPartition
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.buffers import Buffers
     from pykafka.consumer.commits import Commits
     from pykafka.consumer.committed_offsets import Fetched, Membership
-    from pykafka.consumer.fetching_consumer import Starts, Wanted
+    from pykafka.consumer.fetching_consumer import Starts, Stillness, Wanted
     from pykafka.consumer.leader_epochs import PreferredReplicas
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.partition_discovery import PartitionDiscovery, ShrunkTopics
@@ -57,12 +57,6 @@ KNOWN_WITHIN_S = 5.0
 LACKING = 2
 #: How long a search for offsets may take at first, and at most, when it was cut off before (ms).
 SEARCH_MS, SEARCH_MOST_MS = 1000, 8000
-
-
-class Stillness(Protocol):
-    """Since when each partition of a consumer stands still: `pykafka.health.progress`."""
-
-    def still_for(self, key: TopicPartition, now: float) -> float: ...  # s
 
 
 class Assignment(ABC):
@@ -286,20 +280,20 @@ class Assignment(ABC):
 
     def give_up(self, keys: Iterable[TopicPartition]) -> None:
         """Stop reading partitions, and drop their buffered records; return at once."""
-        gone = [owned for key in keys if (owned := self.partitions.get(key)) is not None]
+        gone = self._owned(keys)
         try:
-            self._remove(gone, self._let_go)
+            self._remove(gone, for_good=True)
         except BaseException:  # an interrupt: no later call would find the others, whose records would be handed out
-            self._remove(gone, self._let_go)
+            self._remove(gone, for_good=True)
             raise
 
     def suspend_assignment(self, keys: Iterable[TopicPartition]) -> None:
         """Stop reading partitions, and keep their buffered records until `resume_assignment`; return at once."""
-        gone = [owned for key in keys if (owned := self.partitions.get(key)) is not None]
+        gone = self._owned(keys)
         for owned in gone:  # first: after an interrupt the next call finds them
             self._suspended.setdefault(owned.key, (owned, owned.paused))
             self.buffers.pause(owned)
-        self._remove(gone)
+        self._remove(gone, for_good=False)
 
     def resume_assignment(self, kept: Collection[TopicPartition]) -> None:
         """Continue some of the suspended partitions, paused or not as they were; give up the others."""
@@ -323,13 +317,16 @@ class Assignment(ABC):
         with self._changing:
             self.partitions = {**self.partitions, **added}
 
-    def _remove(self, gone: Collection[OwnedPartition], then: Callable[[OwnedPartition], object] = id) -> None:
+    def _owned(self, keys: Iterable[TopicPartition]) -> list[OwnedPartition]:
+        return [owned for key in keys if (owned := self.partitions.get(key)) is not None]
+
+    def _remove(self, gone: Collection[OwnedPartition], *, for_good: bool) -> None:
         with self._changing:
             keys = {owned.key for owned in gone if self.partitions.get(owned.key) is owned}
             self.partitions = {key: owned for key, owned in self.partitions.items() if key not in keys}
         self.start_lookup.forget(keys)
-        for owned in gone:
-            then(owned)
+        for owned in gone if for_good else ():
+            self._let_go(owned)
 
     def _let_go(self, owned: OwnedPartition) -> None:
         self.in_process.give_up(owned)
@@ -448,16 +445,14 @@ class Assignment(ABC):
 
     def note_committed(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Count committed messages as processed, though they are those of the last call."""
-        for key, offset in offsets.items():
-            if key in self.partitions:
-                self.buffers.committed(self.partitions[key], offset)
+        for owned in self._owned(offsets):
+            self.buffers.committed(owned, offsets[owned.key])
         self.note_processed(offsets)
 
     def note_processed(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Note offsets that are committed, also in a transaction."""
-        for key, offset in offsets.items():
-            if (owned := self.partitions.get(key)) is not None:
-                self.in_process.processed(owned, offset)
+        for owned in self._owned(offsets):
+            self.in_process.processed(owned, offsets[owned.key])
 
     def _consumed_in(self, key: TopicPartition) -> UUID | None:
         """Return the id of the topic that a partition's position is of; None if it is not known."""
@@ -518,7 +513,8 @@ class Assignment(ABC):
         starts: dict[TopicPartition, tuple[int, LeaderEpochs]] = {}
         begun: dict[TopicPartition, int] = {}
         positions: dict[TopicPartition, Position] = {}
-        by_rule, now_ms = [], self.handler.time_ms()
+        by_rule = []
+        now_ms = self.handler.time_ms()
         for key, start in wanted.items():
             commit = found.get(key)
             if commit is not None and commit.offset >= 0:

@@ -120,13 +120,13 @@ class FailedPartition:
 
     @property
     def refused_by(self) -> Node | None:
-        """The leader whose log has not the position; None: another broker leads by now, or none."""
+        """The leader that has refused the position; None: another broker leads by now, or none."""
         leader = self.owned.partition.leader
         return leader if leader is not None and self.error.broker in (None, leader.address) else None
 
     @property
     def is_led_elsewhere(self) -> bool:
-        """Whether the position is to be tried at the leader of now, as it was a former one that does not have it."""
+        """Whether to try the position at the present leader, as a former one has refused it."""
         return self.unsure and _may_be_of_former(self.error) and self.refused_by is None
 
 

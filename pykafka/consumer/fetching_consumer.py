@@ -37,6 +37,12 @@ class Errors(Protocol):
     def drop_answered(self, keys: Iterable[tuple[str | None, int | None]]) -> None: ...
 
 
+class Stillness(Protocol):
+    """Since when each partition of a consumer stands still: `pykafka.health.progress`."""
+
+    def still_for(self, key: TopicPartition, now: float) -> float: ...  # s
+
+
 class FetchingConsumer(Protocol):
     """`ConsumerEngine` documents the members. Its parts hold it weakly, so that a dropped one can be freed.
 

@@ -25,7 +25,7 @@ LEADERLESS_KEPT_S = 5.0
 NAME_MAX_BYTES = 32767
 NAME_SHOWN = 20
 
-#: How often a worker with a deadline looks whether another one still updates (s).
+#: How often a call that waits looks whether another one still updates (s).
 UPDATE_POLL_INTERVAL_S = 0.01
 
 
@@ -180,10 +180,10 @@ class MetadataRefresh:
 
     State: one call is in `_callers` during each update, so any number of workers that find a leader gone cause one request.
 
-    :param handler: supplies the lock
+    :param handler: supplies the locks
     :param schedule: has the times of the updates
     :param update: asks the cluster for some topics (None: all), for so long (ms; None: as long as it takes), and takes the
-        answer over; called under the lock
+        answer over; one call at a time
     :param held: gives the names of the topics that the application holds
     :param doubting: notes that a worker doubts the known leaders of topics while it updates them
     """
@@ -204,7 +204,7 @@ class MetadataRefresh:
         self.after_fork()
 
     def after_fork(self) -> None:
-        """Replace the lock in a forked child: a worker of the parent may have held it."""
+        """Begin anew in a forked child: a call of the parent may have been inside."""
         self._callers = SingleCaller(self._handler)
         # Of calls without a limit, one waits for its turn, and the others for that one.
         self._line = self._handler.Lock()
@@ -294,18 +294,15 @@ class MetadataRefresh:
         with (turn := self._handler.Lock()):
             if timeout_ms is None:
                 with self._line:
-                    while not self._callers.enter(turn):
-                        self._handler.sleep(UPDATE_POLL_INTERVAL_S)
+                    self._callers.await_entry(turn, math.inf, UPDATE_POLL_INTERVAL_S)
                 ask(None)
                 return
             left_ms = countdown(self._handler.now, timeout_ms)
-            while not self._callers.enter(turn):
-                if not left_ms():
-                    raise NoBrokersAvailableError(
-                        f"another call of this client has asked brokers for metadata for {timeout_ms} ms, and none has "
-                        "answered; check hosts=, the network, and that the brokers are up"
-                    )
-                self._handler.sleep(min(UPDATE_POLL_INTERVAL_S, left_ms() / 1000))
+            if not self._callers.await_entry(turn, timeout_ms / 1000, UPDATE_POLL_INTERVAL_S):
+                raise NoBrokersAvailableError(
+                    f"another call of this client has asked brokers for metadata for {timeout_ms} ms, and none has answered; "
+                    "check hosts=, the network, and that the brokers are up"
+                )
             ask(left_ms() or 1)
 
     def _update_in_use(self, timeout_ms: int | None = None) -> None:

@@ -98,7 +98,7 @@ class StaleBrokers:
     def distrust(self, leader_id: int) -> None:
         """Ask a leader after all others, and before it the broker that answered last: both may be cut off.
 
-        :param leader_id: of a broker whose log has not what was read of it, as far as anybody says that it leads
+        :param leader_id: of the broker that metadata names as the leader, and whose log lacks what was read
         """
         for broker_id in (*list(self._answered)[-1:], leader_id):
             self.set_aside(broker_id)

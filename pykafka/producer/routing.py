@@ -1,4 +1,4 @@
-"""`Routing`: which sender has which partition's batches, and where messages without a key go. `LeaderLookup` keeps it up."""
+"""`Routing`: which sender has which partition's batches, and where messages without a key go; `LeaderLookup`: who leads."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ class LeaderLookup:
     A broker that accepts a request for metadata and does not answer costs a socket timeout. The partitions whose leaders are
     known need no answer: their sender sends on meanwhile.
 
-    State: changes under `_lock`, but for what the worker stores, in single stores.
+    State: `begin` changes it under `_lock`; the worker of the look-up makes single stores without it.
 
     :param core: of the producer
     :param routing: of the run of the producer
@@ -331,7 +331,7 @@ class LeaderLookup:
     @property
     def is_under_way(self) -> bool:
         """Whether a worker asks now."""
-        worker = self._worker  # greenlets may be ended before they begin
+        worker = self._worker  # a greenlet that was ended before it began has not reset `_is_busy`
         return self._is_busy and (worker is None or worker.is_alive())
 
     def begin(self, now: float) -> float | None:
@@ -359,9 +359,13 @@ class LeaderLookup:
         return self._due_at
 
     def join(self, timeout: float) -> None:
-        """Wait until the present look-up has ended, `timeout` seconds at most."""
-        if self._worker is not None:
-            self._worker.join(timeout)
+        """Wait until the present look-up has ended.
+
+        :param timeout: how long at most (s)
+        """
+        worker = self._worker  # `begin` may replace it meanwhile
+        if worker is not None:
+            worker.join(timeout)
 
     def _run(self) -> None:
         core, found = self._core, False

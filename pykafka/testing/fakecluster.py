@@ -11,7 +11,7 @@ import pykafka.testing.apis  # noqa: F401  (registers them)
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.base import Handler, Worker, process_number
 from pykafka.testing.acls import Authorizer
-from pykafka.testing.arguments import whole
+from pykafka.testing.arguments import duration, whole
 from pykafka.testing.behaviour import AdminPath, DataPath, GroupPath, TransactionPath
 from pykafka.testing.broker import Broker
 from pykafka.testing.call import APIS, spoken
@@ -71,11 +71,7 @@ class FakeCluster(FaultControls, SecurityControls):
         tls: ServerContext | None = None,
     ) -> None:
         whole("brokers", brokers, 1)
-        if isinstance(racks, str):
-            raise ValueError(f"racks is {racks!r}: a list, with the first broker's rack first")
-        for argument, given in {"topics": topics, "versions": versions}.items():
-            if not isinstance(given, Mapping | None):
-                raise ValueError(f"{argument} is {given!r}: a dict by names")
+        _check(racks, topics, versions)
         self._state = state = ClusterState(handler or ThreadingHandler())
         state.cluster_id = str(state.new_uuid())
         self._play(as_version)
@@ -121,9 +117,6 @@ class FakeCluster(FaultControls, SecurityControls):
                 broker.start()
                 broker.node.is_up = True
         for api, span in versions.items():
-            pair: Any = span  # callers need not be typed
-            if pair is not None and not (isinstance(pair, tuple | list) and len(pair) == 2):
-                raise ValueError(f"versions has {api!r}: {span!r}: a pair of the lowest and the highest, or None")
             self.set_versions(api, *(span or (-1, -1)))
         for name, partitions in topics.items():
             self.create_topic(name, partitions)
@@ -464,10 +457,24 @@ class FakeCluster(FaultControls, SecurityControls):
 
         :raises ValueError: clocks do not go back, nor by what is no number
         """
-        if type(seconds) not in (int, float) or not 0 <= seconds < float("inf"):
-            raise ValueError(f"cannot move the clock by {seconds!r}: a number of seconds, 0 or more")
+        forward_ms = int(duration("seconds", seconds) * 1000)
         with self._locked() as state:
-            state.waiters.advance(int(seconds * 1000))
+            state.waiters.advance(forward_ms)
+
+
+def _check(racks: Any, topics: Any, versions: Any) -> None:
+    """Check arguments of `FakeCluster` whose type callers mistake: a text is a sequence, too.
+
+    :raises ValueError: one is of another type
+    """
+    if isinstance(racks, str):
+        raise ValueError(f"racks is {racks!r}: a list, with the first broker's rack first")
+    for name, value in {"topics": topics, "versions": versions}.items():
+        if not isinstance(value, Mapping | None):
+            raise ValueError(f"{name} is {value!r}: a dict by names")
+    for api, span in (versions or {}).items():
+        if span is not None and not (isinstance(span, tuple | list) and len(span) == 2):
+            raise ValueError(f"versions has {api!r}: {span!r}: a pair of the lowest and the highest, or None")
 
 
 def _stop(state: ClusterState, brokers: dict[int, Broker]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.exceptions import FetchSessionIdNotFound, InvalidFetchSessionEpoch, KafkaException
 from pykafka.protocol import wire
-from pykafka.testing.arguments import seconds, whole
+from pykafka.testing.arguments import duration, whole
 from pykafka.testing.authorization import authorized
 from pykafka.testing.call import Call, HungUpError
 from pykafka.testing.fetch_sessions import wanted_of
@@ -112,7 +112,7 @@ class Fault:
         :param timeout: how long (s)
         :raises TimeoutError: fewer have met it by then
         """
-        state, wanted, left_ms = self._state, whole("count", count), int(seconds("timeout", timeout) * 1000)
+        state, wanted, left_ms = self._state, whole("count", count), int(duration("timeout", timeout) * 1000)
         with state.lock:
             until_ms = state.now_ms() + left_ms
             if not state.waiters.wait(lambda: self.met >= wanted, until_ms, self):

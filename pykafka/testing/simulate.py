@@ -166,7 +166,7 @@ def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] 
     The status is 0 if none has failed, 1 if one has, or a thing of `Sometimes` has not happened, and 2 if the seeds could not
     be run, or the command line or a file is wrong.
     """
-    made = parser("Run seeds, and report those that fail, each with the fewest faults that still make it fail.")
+    made = parser()
     try:
         return _run(parsed(made, None if arguments is None else list(arguments)), write)
     except ClosedOutputError:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pykafka.testing import simulate
+from tests.support.entrypoints import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 LINE = '{"seeds": "0..9", "commit": "a", "failed": [], "cpu_s": 1.0, "counts": {}}\n'
 
 
@@ -52,7 +52,9 @@ def runs(pid: int) -> bool:
         (["--jobs", "2", "--history", "seed"], "--history has the last seed of one process"),
     ],
 )
-def test_options(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_that_is_no_use_is_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A command that would run no seed is no success."""
     with pytest.raises(SystemExit) as ended:
         simulate.main(arguments)
@@ -76,7 +78,7 @@ def test_options(arguments: list[str], message: str, capsys: pytest.CaptureFixtu
         ("--log", b"{}\n", "line 1 is no line of a log"),
     ],
 )
-def test_files(
+def test_a_file_that_cannot_be_used_is_named(
     option: str, content: bytes | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "file"
@@ -89,7 +91,9 @@ def test_files(
 
 
 @pytest.mark.parametrize("option", ["--log", "--history", "--plan"])
-def test_a_directory_is_no_file(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_in_place_of_a_file_is_named(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """It is found before the first seed runs."""
     written: list[str] = []
     assert simulate.main([option, str(tmp_path)], written.append) == 2
@@ -98,12 +102,12 @@ def test_a_directory_is_no_file(option: str, tmp_path: Path, capsys: pytest.Capt
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a system without /dev/full")
 @pytest.mark.parametrize("option", ["--log", "--history"])
-def test_a_full_disk(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_ends_the_command_with_status_2(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert simulate.main(["--seeds", "7..7", option, "/dev/full"], lambda _: None) == 2
     assert "No space left on device" in capsys.readouterr().err
 
 
-def test_a_reader_that_has_gone(tmp_path: Path) -> None:
+def test_the_command_ends_quietly_if_its_reader_has_gone(tmp_path: Path) -> None:
     """As behind `| head -1`: the command ends without a word."""
     path = tmp_path / "seeds.log"
     path.write_text(LINE)
@@ -118,7 +122,7 @@ def test_a_reader_that_has_gone(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="a system without /proc")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_no_process_is_left(number: signal.Signals, status: int) -> None:
+def test_a_command_that_is_killed_leaves_no_process(number: signal.Signals, status: int) -> None:
     """However the command ends, those that run its seeds end, too: at once, or after the seed that they run."""
     process = start("--seeds", "1000000000..1000009999", "--jobs", "2")
     try:

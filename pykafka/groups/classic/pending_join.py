@@ -98,43 +98,37 @@ class PendingJoin:
         :raises DeadlinePassed: the connection is not ready by then; the next call continues to make it
         :raises KafkaException: the request could not be sent, or the member is being closed
         """
-        if self._connection.closing:
-            raise ConsumerStoppedException(f"group {self._connection.group_id}: the member is being closed")
-        is_first = isinstance(request, wire.JoinGroupRequest) and not request.member_id
-        sending = False
+        self._check_open()
+        has_worker = False
         try:
             name, requests = self._ready(coordinator, deadline)
-            send = partial(
-                coordinator.send,
-                request,
-                name,
-                timeout_ms=timeout_ms,
-                version=version,
-                connection=requests,
-                until=deadline,
-            )
-            step = partial(self._send, coordinator, request, send)
-            sending = is_first
-            if is_first:
-                self._sending.take(step)
+            options = {"timeout_ms": timeout_ms, "version": version, "connection": requests, "until": deadline}
+            send = partial(self._send, coordinator, request, name, **options)
+            if isinstance(request, wire.JoinGroupRequest) and not request.member_id:
+                has_worker = True
+                self._sending.take(send)
             else:
-                step()
+                send()
         except DeadlinePassed:
             raise
         except BaseException as error:
-            if sending and not isinstance(error, KafkaException):  # an interrupt: `sent` has it soon
+            if has_worker and not isinstance(error, KafkaException):  # an interrupt: the worker sends it all the same
                 raise
             self._opening = None
             self._connection.drop_connection()  # it may be on its way all the same
             raise
 
-    def _send(self, coordinator: Node, request: Any, send: Callable[[], InFlightRequest[Any]]) -> None:
+    def _check_open(self) -> None:
         if self._connection.closing:
             raise ConsumerStoppedException(f"group {self._connection.group_id}: the member is being closed")
-        pending = send()
+
+    def _send(self, coordinator: Node, request: Any, name: str, **options: Any) -> None:
+        self._check_open()  # the member may have closed before the worker began
+        pending = coordinator.send(request, name, **options)
         self.sent = _SentRequest(coordinator, request, pending, self._connection.handler.now())
 
     def _left(self, deadline: float) -> float:
+        """Return how much time there is until a deadline (s)."""
         return max(deadline - self._connection.handler.now(), 0.0)
 
     def _ready(self, coordinator: Node, deadline: float | None) -> tuple[str, RequestHandler | None]:
@@ -177,7 +171,7 @@ class PendingJoin:
             return WAKEUP_POLL_INTERVAL_S
         return opening.coordinator.throttled_for(opening.name)
 
-    def answer(self, deadline: float | None, note_id: Callable[[str], object] = str) -> Any:
+    def answer(self, deadline: float | None, note_id: Callable[[str], object] | None = None) -> Any:
         """Wait for the answer and return it.
 
         :param deadline: of the handler's clock (s); None waits until the request times out
@@ -206,7 +200,7 @@ class PendingJoin:
         except KafkaException:
             self._end(sent)
             raise
-        if isinstance(sent.request, wire.JoinGroupRequest) and not sent.request.member_id:
+        if note_id is not None and not sent.request.member_id:
             note_id(response.member_id)
         self._connection.release()
         self.sent = None

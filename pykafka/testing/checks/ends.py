@@ -23,7 +23,7 @@ def check_ends(facts: Facts, slack_ms: int) -> Iterator[Anomaly]:
     for begun in facts.begun.values():
         if begun.deadline_ms is not None:
             killed = next((one for one in crashes[begun.process] if one.number > begun.number), None)
-            yield from _end(facts, begun, begun.deadline_ms + slack_ms, killed, slack_ms)
+            yield from _end(facts, begun, begun.deadline_ms, slack_ms, killed)
     for operation in facts.operations:
         action = operation.action
         if isinstance(action, Left) and (action.workers or action.connections):
@@ -34,20 +34,21 @@ def check_ends(facts: Facts, slack_ms: int) -> Iterator[Anomaly]:
             yield found(Kind.TOO_MANY_BYTES, sentence, operation)
 
 
-def _end(facts: Facts, begun: Operation, until_ms: int, killed: Operation | None, slack_ms: int) -> Iterator[Anomaly]:
+def _end(
+    facts: Facts, begun: Operation, deadline_ms: int, slack_ms: int, killed: Operation | None
+) -> Iterator[Anomaly]:
     """Return what is wrong with the end of a call.
 
-    :param until_ms: its deadline and the slack
     :param killed: the end of its process, if it was killed since
     """
-    what = what_of(begun)
+    what = f"{what_of(begun)} of {begun.process}"
     ended = facts.ended.get(begun.number)
-    if ended is None and killed is None:
-        yield found(Kind.NO_END, f"{what} of {begun.process} has not ended", begun)
-    elif ended is None and killed is not None and killed.time_ms > until_ms:
-        late = killed.time_ms - until_ms + slack_ms
-        sentence = f"{what} of {begun.process} had not ended when its process was killed, {late} ms after its deadline"
-        yield found(Kind.NO_END, sentence, begun, killed)
-    elif ended is not None and ended.time_ms > until_ms:
-        late = ended.time_ms - until_ms + slack_ms
-        yield found(Kind.LATE_END, f"{what} of {begun.process} ended {late} ms after its deadline", begun, ended)
+    last = ended or killed
+    if last is None:
+        yield found(Kind.NO_END, f"{what} has not ended", begun)
+    elif (late_ms := last.time_ms - deadline_ms) > slack_ms:
+        if ended is None:
+            sentence = f"{what} had not ended when its process was killed, {late_ms} ms after its deadline"
+            yield found(Kind.NO_END, sentence, begun, last)
+        else:
+            yield found(Kind.LATE_END, f"{what} ended {late_ms} ms after its deadline", begun, last)

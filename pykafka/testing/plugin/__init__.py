@@ -186,9 +186,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         if hosts and wishes.of_fake:
             pytest.skip(f"needs the fake cluster for kafka({wishes.of_fake}=...), and runs on {hosts}")
         kept = _kept(item)
-        if (
-            kept is not None
-        ):  # other tests share it: fixtures find it as the first test did, with the topics of this one
+        # A cluster that is there already is shared: fixtures find it as the first test did, with the topics of this test.
+        if kept is not None:
             from pykafka.testing.plugin.clusters import add_topics
 
             _keep(item)
@@ -252,7 +251,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
     """Restore what the test has changed on the cluster, and fail it by errors of its hooks that came since its end."""
     kept, before = _kept(item), item.stash.get(BEFORE, None)
-    if before is not None:
+    if before is not None:  # also if a fixture failed, so that the test function was not called
         before.restore()
         del item.stash[BEFORE]
     result = yield

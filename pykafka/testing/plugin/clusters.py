@@ -13,6 +13,7 @@ from pykafka.admin import NewTopic
 from pykafka.client import KafkaClient
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler, ThreadingHandler
+from pykafka.testing.arguments import whole
 from pykafka.testing.configs import check
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.plugin.marker import Wishes, refuse
@@ -123,13 +124,12 @@ def create_topic(cluster: Cluster, name: str, wishes: Wishes, told: int | Mappin
 
     :param told: its number of partitions, or its configuration, which may name "partitions"; None: the defaults
     """
-    own = dict(told) if isinstance(told, Mapping) else {} if told is None else {"partitions": told}
+    own = _settings_of(told)
     partitions = own.pop("partitions", wishes.partitions)
     configs = _of_topics(wishes) | {key: _text(value) for key, value in own.items()}
     with refused(f"topic {name!r}"):
         check(configs, TOPIC_SETTINGS, "topic")
-        if type(partitions) is not int:
-            raise TypeError(f"partitions is {partitions!r}: a number from 1 on")
+        whole("partitions", partitions, 1)
         if isinstance(cluster, RealCluster):
             cluster.create_topic(name, partitions, 3, **configs)
             return
@@ -137,6 +137,11 @@ def create_topic(cluster: Cluster, name: str, wishes: Wishes, told: int | Mappin
     if configs:
         with cluster._locked() as state:
             state.topics[name].configs.update(configs)
+
+
+def _settings_of(told: int | Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what the marker says of a topic; see `create_topic`."""
+    return dict(told) if isinstance(told, Mapping) else {} if told is None else {"partitions": told}
 
 
 def topic_name(test: str) -> str:
@@ -168,15 +173,14 @@ def add_topics(cluster: Cluster, wishes: Wishes) -> None:
 
 
 def check_topics(cluster: Cluster, wishes: Wishes) -> None:
-    """Refuse topics of a test's marker that a cluster has otherwise, because of another test that shares it."""
+    """Refuse topics of a test's marker that another test has made with other partitions or settings on a shared cluster."""
     if not isinstance(cluster, FakeCluster):
         return
     for name, told in wishes.topics.items():
-        asked = dict(told) if isinstance(told, Mapping) else {"partitions": told}
         with cluster._locked() as state:
             topic = state.topics.get(name)
             there: dict[str, Any] = {} if topic is None else {"partitions": len(topic.partitions), **topic.configs}
-        for key, value in asked.items():
+        for key, value in _settings_of(told).items():
             has = there.get(key, value)
             if _text(has) != _text(value):
                 refuse(
@@ -202,7 +206,7 @@ def heal(cluster: Cluster) -> None:
 
 
 def raise_hook_error(cluster: Cluster) -> None:
-    """Raise the error of a function that a test has given to its cluster, such as a hook: it is this test's.
+    """Raise the first error of a function that a test has given to its cluster, such as a hook: that test fails by it.
 
     :raises FakeClusterError: its cause is that error
     """

@@ -58,7 +58,7 @@ class Wishes(NamedTuple):
                 refuse(f"{name} is {getattr(self, name)!r}: a dict by names")
         for name in ("brokers", "partitions"):
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
-                refuse(f"{name} is {getattr(self, name)!r}: a number from 1 on")
+                refuse(f"{name} is {getattr(self, name)!r}: a whole number from 1 on")
         if not isinstance(self.faults, tuple | list):
             refuse(f"faults is {self.faults!r}: a list of tuples")
         for fault in self.faults:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pykafka.testing.fakecluster import FakeCluster
 
@@ -10,12 +10,16 @@ if TYPE_CHECKING:
     from pykafka.testing.plugin.clusters import Cluster
 
 
+K = TypeVar("K")
+V = TypeVar("V")
+
+
 class Before:
-    """Hooks, versions, release, settings of groups, racks, quotas, and whether requests are tracked.
+    """The state of a cluster that `restore` puts back: hooks, versions, release, group settings, racks, quotas, tracking.
 
     `FakeCluster.heal` ends faults; what a test has done to topics, groups and the clock stays.
 
-    :param cluster: that has them; nothing is kept of a real one
+    :param cluster: that has this state; nothing is kept of a real one
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -24,7 +28,7 @@ class Before:
             return
         with cluster._locked() as state:
             faults, settings = cluster._faults, state.groups.settings
-            faults.has_raised = False  # that was another test's
+            faults.has_raised = False  # an error that failed another test
             self._hooks = list(faults.on_request), list(faults.on_answer)
             self._received = faults.received
             self._release = state.release, state.data_path, state.admin_path, state.transactions.path
@@ -34,7 +38,7 @@ class Before:
             self._quotas = {entity: dict(values) for entity, values in state.quotas.values.items()}
 
     def restore(self) -> None:
-        """Make all so again."""
+        """Put this state back."""
         cluster = self._cluster
         if not isinstance(cluster, FakeCluster) or cluster.is_closed:
             return
@@ -43,10 +47,15 @@ class Before:
             faults.on_request[:], faults.on_answer[:] = self._hooks
             faults.received = self._received
             state.release, state.data_path, state.admin_path, state.transactions.path = self._release
-            for present, before in ((state.versions, self._versions), (state.features.levels, self._levels)):
-                present.clear()
-                present.update(before)  # type: ignore[arg-type]  # each its own
+            _replace(state.versions, self._versions)
+            _replace(state.features.levels, self._levels)
             vars(state.groups.settings).update(self._settings)
             for node, rack in self._racks.items():
                 node.rack = rack
             state.quotas.restore(self._quotas)
+
+
+def _replace(present: dict[K, V], before: dict[K, V]) -> None:
+    """Put back what a dict had; others hold the dict itself."""
+    present.clear()
+    present.update(before)

@@ -61,9 +61,12 @@ def _minutes(text: str) -> float:
     return minutes
 
 
-def parser(description: str | None) -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(prog="python -m pykafka.testing.simulate", description=description)
+    made = argparse.ArgumentParser(
+        prog="python -m pykafka.testing.simulate",
+        description="Run seeds, and report those that fail, each with the fewest faults that still make it fail.",
+    )
     add = made.add_argument
     add("--seeds", type=_seeds, default=range(100), metavar="N | A..B", help="0 to N-1, or A to B")
     add("--next", type=_count, metavar="N", help="instead: so many seeds behind those that are in the log")

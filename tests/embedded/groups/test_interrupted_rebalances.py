@@ -34,6 +34,14 @@ def fill(client: KafkaClient) -> None:
             producer.produce(TOPIC, b"an order", partition=key.partition).get(timeout=10)
 
 
+def read_ahead(consumer: KafkaConsumer[Any, Any]) -> None:
+    """Begin anew with all partitions, and wait until the records of each are buffered."""
+    engine = engine_of(consumer)
+    consumer.assign(KEYS)
+    consumer.seek_to_beginning()
+    until(engine.handler, lambda: all(owned.readers or owned.reader for owned in engine.partitions.values()))
+
+
 def members_of(cluster: FakeCluster, group: str) -> list[str]:
     """Return the ids of a classic group's members, and those that were given out and not used yet."""
     with cluster._state.lock:
@@ -100,12 +108,7 @@ def test_partitions_that_are_given_up_by_a_call_that_is_cut_off_yield_no_records
         with client.consumer() as consumer:
             engine = engine_of(consumer)
             for step, call in enumerate(interrupting("consumer/assignment.py")):
-                consumer.assign(KEYS)
-                consumer.seek_to_beginning()
-                until(
-                    client.cluster.handler,
-                    lambda: all(owned.readers or owned.reader for owned in engine.partitions.values()),
-                )
+                read_ahead(consumer)
                 with suppress(Interrupted):
                     call(partial(engine.give_up, KEYS))
                 engine.give_up(KEYS)
@@ -119,12 +122,7 @@ def test_partitions_that_are_suspended_by_a_call_that_is_cut_off_come_back() -> 
         with client.consumer() as consumer:
             engine = engine_of(consumer)
             for step, call in enumerate(interrupting("consumer/assignment.py")):
-                consumer.assign(KEYS)
-                consumer.seek_to_beginning()
-                until(
-                    client.cluster.handler,
-                    lambda: all(owned.readers or owned.reader for owned in engine.partitions.values()),
-                )
+                read_ahead(consumer)
                 before = engine.partitions
                 with suppress(Interrupted):
                     call(partial(engine.suspend_assignment, KEYS))

@@ -400,8 +400,10 @@ def test_records_that_cannot_be_decompressed(codec: int) -> None:
 
 @pytest.mark.parametrize(("numbers", "code"), [((1, 1), UnknownProducerId.ERROR_CODE), ((2, 4), 0)])
 @pytest.mark.parametrize("deleted", [2, 3])
-def test_producers_whose_records_are_deleted(numbers: tuple[int, ...], code: int, deleted: int) -> None:
-    """Brokers before 2.4 forget them, once they have no record left (KAFKA-7190)."""
+def test_a_producer_whose_records_are_deleted_is_forgotten_before_2_4(
+    numbers: tuple[int, ...], code: int, deleted: int
+) -> None:
+    """It is once it has no record left (KAFKA-7190)."""
     brokers = Brokers()
     brokers.state.data_path = DataPath(numbers)
     assert brokers.produce(numbered(0, count=3), 5).error_code == 0

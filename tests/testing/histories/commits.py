@@ -132,19 +132,27 @@ def commit_comes_later_than_it_can(story: Story) -> None:
     committed_late(story, 1_100, 3_000)
 
 
-def commit_went_back_over_a_rebalance(story: Story, *read: tuple[int, int]) -> None:
-    """The first commit of the next owner is before that of the former one.
+def hands_over(story: Story, outcome: str = "ok") -> None:
+    """A member reads two records, commits, and gives its partition to another one.
 
-    :param read: what it was given by then
+    :param outcome: of its commit
     """
     story.member()
     story.member("d")
     story.sends(1, 2, 3)
     story.assigned(1, P0)
     story.poll((0, 1), (1, 2))
-    story.commit(2)
+    story.commit(2, outcome=outcome)
     story.revoked(2, P0)
     story.assigned(2, P0, who="d")
+
+
+def commit_went_back_over_a_rebalance(story: Story, *read: tuple[int, int]) -> None:
+    """The first commit of the next owner is before that of the former one.
+
+    :param read: what it was given by then
+    """
+    hands_over(story)
     if read:
         story.poll(*read, who="d")
     story.commit(1, who="d")
@@ -330,14 +338,7 @@ def committed_where_it_goes_on(story: Story) -> None:
 
 
 def commit_behind_a_seek_back(story: Story) -> None:
-    story.member()
-    story.member("d")
-    story.sends(1, 2, 3)
-    story.assigned(1, P0)
-    story.poll((0, 1), (1, 2))
-    story.commit(2)
-    story.revoked(2, P0)
-    story.assigned(2, P0, who="d")
+    hands_over(story)
     story.seek(0, who="d")
     story.poll((0, 1), who="d")
     story.commit(1, who="d")
@@ -363,12 +364,7 @@ def commits_of_the_next_owner(story: Story) -> None:
 
 
 def commit_behind_one_that_was_refused(story: Story) -> None:
-    story.sends(1, 2, 3)
-    story.assigned(1, P0)
-    story.poll((0, 1), (1, 2))
-    story.commit(2, outcome="fail")
-    story.revoked(2, P0)
-    story.assigned(2, P0, who="d")
+    hands_over(story, outcome="fail")
     story.poll((0, 1), who="d")
     story.commit(1, who="d")
 

@@ -15,6 +15,7 @@ from pykafka.exceptions import OffsetOutOfRangeError, OffsetResetNeededError
 from pykafka.protocol import wire
 from pykafka.testing import FakeCluster
 from pykafka.testing.call import Call
+from pykafka.testing.names import error_code
 from pykafka.testing.virtual import Scheduler, VirtualHandler
 
 ORDERS = TopicPartition("orders", 0)
@@ -67,6 +68,18 @@ def _led_twice(
         yield cluster, client
 
 
+@contextmanager
+def _consuming_from(client: KafkaClient, offset: int, reset: str = "earliest") -> Iterator[Any]:
+    """Yield a consumer whose next record is that of an offset.
+
+    :param reset: its `auto_offset_reset`
+    """
+    with client.consumer(auto_offset_reset=reset) as consumer:
+        consumer.assign([ORDERS])
+        consumer.seek(ORDERS, offset)
+        yield consumer
+
+
 def _read(consumer: Any, virtual: VirtualHandler, seconds: float) -> list[int]:
     until = virtual.now() + seconds
     read: list[int] = []
@@ -85,26 +98,24 @@ def test_an_offset_that_a_former_leader_has_not_is_read_from_the_present_one(
     def program() -> list[int]:
         with (
             _led_twice(virtual, release) as (_, client),
-            client.consumer(auto_offset_reset=reset) as consumer,
+            _consuming_from(client, FEW + 1, reset) as consumer,
         ):
-            consumer.assign([ORDERS])
-            consumer.seek(ORDERS, FEW + 1)
             return _read(consumer, virtual, AT_ONCE_S)
 
     assert scheduler.run(program) == [*range(FEW + 1, MANY)]
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_so_it_is_whenever_old_metadata_leads_back(scheduler: Scheduler, virtual: VirtualHandler, release: str) -> None:
+def test_an_offset_is_tried_at_the_present_leader_each_time_that_old_metadata_leads_back(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str
+) -> None:
     """Nothing was written meanwhile, so the position is the same: it has been fetched, and is tried elsewhere again."""
 
     def program() -> list[int]:
         with (
             _led_twice(virtual, release) as (cluster, client),
-            client.consumer(auto_offset_reset="earliest") as consumer,
+            _consuming_from(client, MANY - 1) as consumer,
         ):
-            consumer.assign([ORDERS])
-            consumer.seek(ORDERS, MANY - 1)
             assert _read(consumer, virtual, 2) == [MANY - 1]
             read: list[int] = []
             for _ in range(2):
@@ -134,10 +145,8 @@ def test_a_position_that_no_leader_has_is_reset_at_once(
     def program() -> tuple[list[int], int]:
         with (
             _led_twice(virtual, release, everyone) as (_, client),
-            client.consumer(auto_offset_reset="earliest") as consumer,
+            _consuming_from(client, MANY + 1) as consumer,
         ):
-            consumer.assign([ORDERS])
-            consumer.seek(ORDERS, MANY + 1)
             before = client.cluster.generation
             return _read(consumer, virtual, AT_ONCE_S), client.cluster.generation - before
 
@@ -156,10 +165,8 @@ def test_a_leader_that_does_not_know_the_epoch_of_what_was_read_is_no_error(
     def program() -> list[int]:
         with (
             _led_twice(virtual, release) as (cluster, client),
-            client.consumer(auto_offset_reset="earliest") as consumer,
+            _consuming_from(client, MANY - 1) as consumer,
         ):
-            consumer.assign([ORDERS])
-            consumer.seek(ORDERS, MANY - 1)
             assert _read(consumer, virtual, 2) == [MANY - 1]
 
             def send_back(call: Call, response: Any) -> Any:
@@ -184,10 +191,8 @@ def test_a_position_that_no_leader_has_is_the_applications_to_choose(
     def program() -> OffsetResetNeededError:
         with (
             _led_twice(virtual, "1.1.1") as (_, client),
-            client.consumer(auto_offset_reset="none") as consumer,
+            _consuming_from(client, MANY + 1, "none") as consumer,
         ):
-            consumer.assign([ORDERS])
-            consumer.seek(ORDERS, MANY + 1)
             with pytest.raises(OffsetResetNeededError) as caught:
                 _read(consumer, virtual, AT_ONCE_S)
             return caught.value
@@ -218,9 +223,9 @@ def test_brokers_that_name_each_other_make_no_loop(
                     for part in (part for topic in response.topics for part in topic.partitions):
                         part.leader_id, part.leader_epoch = leaders[0], -1
                 elif isinstance(response, wire.FetchResponse):
-                    code = "OFFSET_OUT_OF_RANGE" if call.node.node_id == FORMER else second
+                    code = error_code("OFFSET_OUT_OF_RANGE" if call.node.node_id == FORMER else second)
                     for refused in (part for topic in response.responses for part in topic.partitions):
-                        refused.error_code, refused.records = (1 if code == "OFFSET_OUT_OF_RANGE" else 6), None
+                        refused.error_code, refused.records = code, None
                 return response
 
             cluster.on_answer(alternate)

@@ -47,6 +47,13 @@ class Place(NamedTuple):
             **options,
         )
 
+    def end_session(self, consumer: Any) -> None:
+        """End the session of a balanced consumer, and wait until it has noticed that."""
+        state = consumer._nodes.session
+        before = state.session
+        self.server.expire(0)
+        self.until(lambda: state.session is not before)
+
     def until(self, is_so: Callable[[], object], within_s: float = 60.0) -> None:
         ends = self.virtual.now() + within_s
         while not is_so():
@@ -215,6 +222,24 @@ def test_a_commit_by_a_worker_belongs_to_the_session_of_its_call(run: Any, queue
     run(program)
 
 
+def read_until_error(consumer: Any) -> list[int]:
+    """Return the offsets of the messages that a consumer has buffered: they come before the error of its assignment."""
+    offsets: list[int] = []
+    with pytest.raises(ZooKeeperError, match="no answer"):
+        while True:
+            message = consumer.consume()
+            offsets += [] if message is None else [message.offset]
+    return offsets
+
+
+def use(consumer: Any) -> object:
+    """Take a message without a wait, and commit; return the message."""
+    message = consumer.consume(block=False)
+    with suppress(ShareLostError):
+        consumer.commit_offsets()
+    return message
+
+
 #: The steps of a balanced consumer that takes its assignment, in their order.
 STEPS = ["_set_watches", "_get_participants", "_get_held_partitions", "_forget_positions", "_add_partitions"]
 
@@ -230,39 +255,32 @@ def test_a_session_that_ends_amid_an_assignment_leaves_nothing_to_the_next_one(
         place.write(COUNT)
         consumer = place.balanced()
         assert [consumer.consume().offset for _ in range(2)] == [0, 1]
-        real, taken = getattr(consumer, step), consumer._setup_internal_consumer
+        take_step, set_up = getattr(consumer, step), consumer._setup_internal_consumer
         seen: list[object] = []
 
-        def look() -> None:
-            seen.append(consumer.consume(block=False))
-            with suppress(ShareLostError):
-                consumer.commit_offsets()
-
         def end_session() -> None:
-            state = consumer._nodes.session
-            before = state.session
-            place.server.expire(0)
-            place.until(lambda: state.session is not before and place.server.sessions and not state.is_silent)
-            look()
+            place.end_session(consumer)
+            place.until(lambda: place.server.sessions and not consumer._nodes.session.is_silent)
+            seen.append(use(consumer))
 
         def stepping(*args: Any) -> Any:
             patched.undo()
             if not after:
                 end_session()
-            found = real(*args)
+            result = take_step(*args)
             if after:
                 end_session()
-            return found
+            return result
 
-        def taking(*args: Any) -> Any:
-            found = taken(*args)
+        def setting_up(*args: Any) -> Any:
+            result = set_up(*args)
             if consumer._nodes.session.lost:  # the assignment that the end of the session came between
-                look()
-            return found
+                seen.append(use(consumer))
+            return result
 
         with monkeypatch.context() as patched:
             patched.setattr(consumer, step, stepping)
-            monkeypatch.setattr(consumer, "_setup_internal_consumer", taking)
+            monkeypatch.setattr(consumer, "_setup_internal_consumer", setting_up)
             consumer._wanted.set()
             place.until(lambda: seen)
             place.until(lambda: consumer._readable is not None)
@@ -298,16 +316,8 @@ def test_an_assignment_that_fails_before_its_first_change_leaves_the_former_one(
             place.until(lambda: len(tries) > 2)
             assert consumer.consume().offset == 1
             if ends:
-                state = consumer._nodes.session
-                before = state.session
-                place.server.expire(0)
-                place.until(lambda: state.session is not before)
-            offsets: list[int] = []
-            with pytest.raises(ZooKeeperError, match="no answer"):
-                while True:  # what is buffered comes first
-                    message = consumer.consume()
-                    offsets += [] if message is None else [message.offset]
-            assert offsets == ([] if ends else list(range(2, COUNT)))
+                place.end_session(consumer)
+            assert read_until_error(consumer) == ([] if ends else list(range(2, COUNT)))
             with suppress(ShareLostError):
                 consumer.commit_offsets()
             assert place.commits == ([] if ends else [COUNT])
