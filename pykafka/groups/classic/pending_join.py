@@ -206,7 +206,7 @@ class PendingJoin:
         except KafkaException:
             self._end(sent)
             raise
-        if not sent.request.member_id:
+        if isinstance(sent.request, wire.JoinGroupRequest) and not sent.request.member_id:
             note_id(response.member_id)
         self._connection.release()
         self.sent = None
