@@ -149,10 +149,11 @@ def _static_came_back(operations: Sequence[Operation]) -> bool:
             if one.action.instance_id and before is not None:
                 former[one.process] = before
         elif isinstance(one.action, Assigned):
-            if (before := former.pop(one.process, None)) is not None and before.generation == one.action.generation:
-                if before.group == one.action.group and set(before.partitions) & set(one.action.partitions):
-                    return True
-            latest[one.process] = one.action
+            before, latest[one.process] = former.pop(one.process, None), one.action
+            if before is None or (before.group, before.generation) != (one.action.group, one.action.generation):
+                continue
+            if set(before.partitions) & set(one.action.partitions):
+                return True
     return False
 
 

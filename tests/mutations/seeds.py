@@ -9,10 +9,8 @@ import argparse
 import sys
 from collections.abc import Callable
 from random import Random
-from typing import Any
 from unittest.mock import MagicMock
 
-from pykafka.testing.simulation.consumers import Member
 from pykafka.testing.simulation.members import Pooling, Visiting
 from pykafka.testing.simulation.simulation import Result, Simulation
 
@@ -22,22 +20,12 @@ def has(simulation: Simulation, fault: str, api: str) -> bool:
     return len([one for one in simulation.plan or () if one.name == fault and one.arguments[0] == api]) > 2
 
 
-def programs(simulation: Simulation) -> list[Any]:
-    """Return the programs of a seed, which it draws when it begins."""
+def runs(simulation: Simulation, program: type) -> bool:
+    """Return whether a seed has a program of a kind, which it draws when it begins."""
     world = MagicMock()
     world.random.side_effect = Random
     writers, readers = Simulation(simulation.seed).programs(world)  # anew: some of its draws change its state
-    return [*writers, *readers]
-
-
-def runs(simulation: Simulation, program: type) -> bool:
-    """Return whether a seed has a program of a kind."""
-    return any(isinstance(one, program) for one in programs(simulation))
-
-
-def has_static(simulation: Simulation) -> bool:
-    """Return whether a member of a seed is static."""
-    return any(isinstance(one, Member) and one.staying is not None for one in programs(simulation))
+    return any(isinstance(one, program) for one in (*writers, *readers))
 
 
 #: The seeds that have certain programs or faults: it is cheaper to run no others.
@@ -53,7 +41,6 @@ KINDS: dict[str, Callable[[Simulation], bool]] = {
     "share": lambda one: one.extras.kind == "share",
     "commits": lambda one: one.extras.kind == "commits",
     "sizes": lambda one: one.extras.kind == "sizes",
-    "static": has_static,
     "visits": lambda one: runs(one, Visiting),
     "lost-heartbeats": lambda one: KINDS["topics"](one) and has(one, "cut", "ConsumerGroupHeartbeat"),
     "topics": lambda one: one.changes_topics and one.release == "4.4",

@@ -26,7 +26,18 @@ from pykafka.exceptions import (
 from pykafka.handlers import ThreadingHandler
 from pykafka.testing import FakeCluster, simulate
 from pykafka.testing.checker import Checker, Kind
-from pykafka.testing.history import Action, Call, Commit, History, OpenConsumer, OpenProducer, Outcome, Seen, Send, Subscribe
+from pykafka.testing.history import (
+    Action,
+    Call,
+    Commit,
+    History,
+    OpenConsumer,
+    OpenProducer,
+    Outcome,
+    Seen,
+    Send,
+    Subscribe,
+)
 from pykafka.testing.simulate import report, shrink
 from pykafka.testing.simulation.extras import ORDERS, PARCELS
 from pykafka.testing.simulation.ordinary import ORDINARY
