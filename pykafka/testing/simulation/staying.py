@@ -32,7 +32,7 @@ class Staying:
         return self._random.choice(LEAVES)
 
     def is_away(self) -> None:
-        """Wait before it comes back; not after the last fault: a rebalance would wait for it, and the others' commits for that."""
+        """Wait before it comes back; not after the last fault: a rebalance would wait for it, and commits for that."""
         if not self._world.calm.is_set():
             self._world.dawdle(self._random.choice(AWAY_S))
 
