@@ -31,6 +31,10 @@ from pykafka.testing.history import (
 from pykafka.testing.witness import SIGHTS
 
 
+#: What only seeds with static members can show: small ones.
+STATIC = "a static member comes back to its share without a rebalance"
+
+
 def _shows(sight: str, operation: Operation) -> bool:
     return isinstance(operation.action, Seen) and operation.action.what == sight
 
@@ -164,7 +168,7 @@ TOGETHER: dict[str, Callable[[Sequence[Operation]], bool]] = {
     "a rebalance comes in a commit": _rebalance_in_commit,
     "a share record goes to another member, as its lock has ended": _lock_ended,
     "a log is truncated": _truncated,
-    "a static member comes back to its share without a rebalance": _static_came_back,
+    STATIC: _static_came_back,
 }
 
 

@@ -50,7 +50,7 @@ def test_a_static_member_comes_back_to_its_share(
 
             def member(name: str, **more: Any) -> KafkaConsumer:
                 classic = {"session_timeout_ms": SESSION_MS, "heartbeat_interval_ms": 100}
-                times = classic if options["protocol"] == "classic" else {}
+                times: dict[str, Any] = classic if options["protocol"] == "classic" else {}
                 return client.consumer("orders", group="g", group_instance_id=name, **times, **options, **more)
 
             listener = Counting()
