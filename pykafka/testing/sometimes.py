@@ -30,7 +30,6 @@ from pykafka.testing.history import (
 )
 from pykafka.testing.witness import SIGHTS
 
-
 #: What only seeds with static members can show: small ones.
 STATIC = "a static member comes back to its share without a rebalance"
 
