@@ -85,6 +85,7 @@ class OpenConsumer(Action):
     :param auto_commit: it commits by itself, so the history does not show what its group has committed
     :param notices_ms: within this time a member notices that another one has its partitions, if no fault is active (ms);
         None: no bound
+    :param instance_id: of a static member; "": it is none
     """
 
     name = "consumer"
@@ -93,6 +94,7 @@ class OpenConsumer(Action):
     latest: bool = False
     auto_commit: bool = False
     notices_ms: int | None = None
+    instance_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

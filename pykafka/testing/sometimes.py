@@ -18,6 +18,7 @@ from pykafka.testing.history import (
     Crash,
     DeadLetter,
     Deleted,
+    OpenConsumer,
     Operation,
     Outcome,
     Place,
@@ -28,6 +29,9 @@ from pykafka.testing.history import (
     Send,
 )
 from pykafka.testing.witness import SIGHTS
+
+#: What only seeds with static members can show: small ones.
+STATIC = "a static member comes back to its share without a rebalance"
 
 
 def _shows(sight: str, operation: Operation) -> bool:
@@ -138,6 +142,24 @@ def _truncated(operations: Sequence[Operation]) -> bool:
     return False
 
 
+def _static_came_back(operations: Sequence[Operation]) -> bool:
+    """Return whether a static member started again, and got partitions that it had, in the same generation."""
+    former: dict[str, Assigned] = {}
+    latest: dict[str, Assigned] = {}
+    for one in operations:
+        if isinstance(one.action, OpenConsumer):
+            before = latest.pop(one.process, None)
+            if one.action.instance_id and before is not None:
+                former[one.process] = before
+        elif isinstance(one.action, Assigned):
+            before, latest[one.process] = former.pop(one.process, None), one.action
+            if before is None or (before.group, before.generation) != (one.action.group, one.action.generation):
+                continue
+            if set(before.partitions) & set(one.action.partitions):
+                return True
+    return False
+
+
 #: Each thing that several operations show together.
 TOGETHER: dict[str, Callable[[Sequence[Operation]], bool]] = {
     "a send whose answer came too late is stored": _unknown_and_stored,
@@ -145,6 +167,7 @@ TOGETHER: dict[str, Callable[[Sequence[Operation]], bool]] = {
     "a rebalance comes in a commit": _rebalance_in_commit,
     "a share record goes to another member, as its lock has ended": _lock_ended,
     "a log is truncated": _truncated,
+    STATIC: _static_came_back,
 }
 
 

@@ -26,7 +26,18 @@ from pykafka.exceptions import (
 from pykafka.handlers import ThreadingHandler
 from pykafka.testing import FakeCluster, simulate
 from pykafka.testing.checker import Checker, Kind
-from pykafka.testing.history import Action, Call, Commit, History, OpenProducer, Outcome, Seen, Send, Subscribe
+from pykafka.testing.history import (
+    Action,
+    Call,
+    Commit,
+    History,
+    OpenConsumer,
+    OpenProducer,
+    Outcome,
+    Seen,
+    Send,
+    Subscribe,
+)
 from pykafka.testing.simulate import report, shrink
 from pykafka.testing.simulation.extras import ORDERS, PARCELS
 from pykafka.testing.simulation.ordinary import ORDINARY
@@ -286,6 +297,12 @@ def _truncated(story: Story) -> None:
     story.poll((0, 2))
 
 
+def _static_came_back(story: Story) -> None:
+    for _ in range(2):
+        story.note("m", OpenConsumer(GROUP, instance_id="m-static"))
+        story.assigned(1, P0, who="m")
+
+
 @pytest.mark.parametrize(
     ("thing", "write"),
     [
@@ -295,6 +312,7 @@ def _truncated(story: Story) -> None:
         ("a rebalance comes in a commit", _refused_commit),
         ("a share record goes to another member, as its lock has ended", _lock_ended),
         ("a log is truncated", _truncated),
+        ("a static member comes back to its share without a rebalance", _static_came_back),
     ],
 )
 def test_things_that_several_operations_show(thing: str, write: Callable[[Story], object]) -> None:
@@ -309,6 +327,9 @@ def test_things_that_several_operations_show(thing: str, write: Callable[[Story]
     other.acquire(1, who="u")
     other.commit(1)
     other.assigned(1, P0)
+    for generation in (1, 2):  # the group has given its share to another one meanwhile
+        other.note("m", OpenConsumer(GROUP, instance_id="m-static"))
+        other.assigned(generation, P0, who="m")
     assert not TOGETHER[thing](other.operations)
 
 

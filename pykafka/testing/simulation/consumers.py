@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from pykafka.client import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.exceptions import KafkaException
+from pykafka.exceptions import FencedInstanceId, KafkaException
 from pykafka.producer.producer_record import ProducerRecord
 from pykafka.record import Record
 from pykafka.testing.history import (
@@ -28,6 +29,7 @@ from pykafka.testing.history import (
 )
 from pykafka.testing.simulation.owners import Holding
 from pykafka.testing.simulation.producers import BLOCK_MS, TRANSACTION_MS
+from pykafka.testing.simulation.staying import Staying
 from pykafka.testing.simulation.world import CALL_MS, World
 from pykafka.transactions.exactly_once import exactly_once
 
@@ -86,6 +88,8 @@ class Reading:
         self.numbers: frozenset[int] = frozenset()
         #: Whether its process is about to be killed.
         self.crashes_now = False
+        #: Whether another one has taken its `group_instance_id`: its consumer is of no use then.
+        self.is_fenced = False
         #: The offsets that it has read, and those that it has sought and not read since, by partition.
         self._known: dict[TopicPartition, set[int]] = {}
         self._sought: dict[TopicPartition, int] = {}
@@ -110,6 +114,7 @@ class Reading:
         while not self.world.stopping.is_set():
             self.positions.clear()
             self._sought.clear()
+            self.is_fenced = False
             try:
                 consumer = self.open(client)
             except KafkaException:  # the call is in the history
@@ -200,6 +205,7 @@ class Reading:
             records = consumer.poll(self.random.choice((1, 5, 100)), wait_ms / 1000)
         except KafkaException as error:
             history.fail(begun, type(error).__name__)
+            self.is_fenced = isinstance(error, FencedInstanceId)
             self.world.pause()
             return
         if records and self.dies():
@@ -235,6 +241,7 @@ class Member(Reading):
     :param auto_commit: it commits by itself, and not by hand
     :param asynchronous: it reads on while its commits are made
     :param other_topic: a second one, which it leaves and comes back to, now and then; "": none
+    :param static: whether it has a `group_instance_id`
     """
 
     # The listener's commit is part of a poll.
@@ -252,9 +259,11 @@ class Member(Reading):
         auto_commit: bool = False,
         asynchronous: bool = False,
         other_topic: str = "",
+        static: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(world, name, topic, committed)
+        self.staying = Staying(world, name) if static else None
         self.group = group
         self.restarts = restarts
         self.deaths = deaths
@@ -275,6 +284,8 @@ class Member(Reading):
             "listener": self,
             **options,
         }
+        if self.staying is not None:
+            self.options["group_instance_id"] = self.staying.instance_id
         self._held: set[TopicPartition] = set()
         self._consumer: Any = None
 
@@ -287,17 +298,28 @@ class Member(Reading):
         """Make a consumer, and subscribe it."""
         history = self.world.history
         notices_ms = NOTICES_MS + 2 * self.world.socket_ms
-        history.note(
-            self.name, OpenConsumer(self.group, self.committed, auto_commit=self.auto_commit, notices_ms=notices_ms)
-        )
+        opened = OpenConsumer(self.group, self.committed, auto_commit=self.auto_commit, notices_ms=notices_ms)
+        if self.staying is not None:
+            opened = replace(opened, instance_id=self.staying.instance_id)
+        history.note(self.name, opened)
         self._held.clear()
         self._consumer = consumer = client.consumer(**self.options)
         try:
-            self._subscribe(consumer, self.topics)
+            self._subscribe(consumer, self.topics if self.staying is None else self.staying.topics(self.topics))
         except KafkaException:
             consumer.close(CALL_MS / 1000)
             raise
         return consumer
+
+    def close(self, consumer: Any) -> None:
+        """Close the consumer; a static member stays in the group, or leaves it, and is away for a while."""
+        staying = self.staying
+        if staying is None:
+            super().close(consumer)
+            return
+        leave, seconds, most_ms = staying.leave_group(), CALL_MS / 1000, CALL_MS + LEAVE_MS
+        self.world.call(self.name, "close consumer", lambda: consumer.close(seconds, leave_group=leave), most_ms)
+        staying.is_away()
 
     def _subscribe(self, consumer: Any, topics: tuple[str, ...]) -> None:
         begun = self.world.history.invoke(self.name, Subscribe(topics), CALL_MS)
@@ -340,6 +362,8 @@ class Member(Reading):
         """Read until the simulation ends, or it is time to start again."""
         while not self.world.stopping.is_set():
             self.poll(consumer)
+            if self.is_fenced:
+                return
             if len(self.topics) > 1 and not self.crashes_now:
                 self._change_topics(consumer)
             if self.crashes_now:

@@ -179,6 +179,9 @@ ORDINARY: tuple[Ordinary, ...] = (
     ),
     # Records are deleted while their partition cannot be fetched for so long that the client raises the next error of it.
     Ordinary(("OffsetOutOfRangeError",), ("poll",), (*UNREACHABLE, *REFUSED), LASTS_MS, processes=("c4", "m4")),
+    # A request to join of a static member that was closed meanwhile comes late, and takes the id from its successor: it names
+    # no member id yet, so the coordinator takes it for the newer one.
+    Ordinary(("FencedInstanceId",), faults=("late JoinGroup", "pause", "latency", "network"), lasts_ms=LASTS_MS),
     # A broker has left the cluster while all of them are asked.
     Ordinary(("BrokerNotAvailable",), ("list",), UNREACHABLE, LASTS_MS, processes=("a1",)),
     # Share sessions end with their connections, and their records cannot be read if a fault damages them.

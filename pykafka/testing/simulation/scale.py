@@ -20,6 +20,7 @@ class Scale:
     :param administers: that of a program that administers
     :param transacts: that of a transactional producer
     :param joins: that of members of an ordinary group
+    :param stays: that of members of it that are static
     :param limits: that of a topic of records of all sizes that takes small batches only, for some times
     :param kinds: the kinds of extra programs, each as often as it is there
     """
@@ -32,6 +33,7 @@ class Scale:
     administers: float
     transacts: float
     joins: float
+    stays: float
     limits: float
     kinds: tuple[str, ...]
 
@@ -48,6 +50,7 @@ LARGE = Scale(
     administers=0.2,
     transacts=0.6,
     joins=0.6,
+    stays=0.0,
     limits=0.0,
     kinds=(*_KINDS, "none", "none"),
 )
@@ -61,6 +64,7 @@ SMALL = Scale(
     administers=0.11,
     transacts=0.32,
     joins=0.32,
+    stays=0.35,
     limits=0.8,
     kinds=(*_KINDS, *["none"] * 8),
 )

@@ -315,8 +315,11 @@ class Simulation:
             habits["other_topic"] = self.named(EXTRA)
         elif chance.random() < 0.15:
             kind, habits = Pooling, {}
+        static = self._static()
+        if any(static):
+            restarts = 0.1
         members = [
-            kind(world, f"m{number}", topic, group, committed, restarts, **habits, **member)
+            kind(world, f"m{number}", topic, group, committed, restarts, static=static[number], **habits, **member)
             for number in range(chance.randint(1, 3))
         ]
         if chance.random() < 0.2 or kind is Pooling:  # a pool needs partitions that go and come back
@@ -326,6 +329,12 @@ class Simulation:
             visitor.stays_away = kind is Pooling
             members.append(visitor)
         return members
+
+    def _static(self) -> list[bool]:
+        """Return which members of the ordinary group are static."""
+        chance = Random(f"static {self.seed}")
+        stays = chance.random() < self.scale.stays
+        return [stays and chance.random() < 0.7 for _ in range(3)]
 
     def _administer(self, world: World, writers: list[Any], readers: list[Any]) -> None:
         """Add the program that administers, and those that use its topics."""

@@ -13,7 +13,8 @@ from typing import Any
 
 from pykafka._version import __version__
 from pykafka.exceptions import KafkaException
-from pykafka.testing.sometimes import missing
+from pykafka.testing.simulation.scale import scale_of
+from pykafka.testing.sometimes import STATIC, missing
 
 
 def parsed_seeds(text: str) -> range:
@@ -54,8 +55,9 @@ class Tally:
         self.counts += other.counts
 
     def missing(self) -> list[str]:
-        """Return what has happened in no seed."""
-        return missing(self.counts)
+        """Return what has happened in no seed, of all that some of them could show."""
+        never = missing(self.counts)
+        return never if self.seeds and scale_of(self.seeds[-1]).stays else [thing for thing in never if thing != STATIC]
 
     def line(self, commit: str) -> str:
         """Return this as a line of JSON."""
