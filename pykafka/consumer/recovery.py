@@ -5,7 +5,7 @@ offsets, which a fetch worker shared with other consumers must not.
 
 Each partition has a time of its own for the next attempt. The worker serves all partitions that are due together: it asks for
 metadata once for all of them, after the pause and right before it is used. A broker that leaves the question unanswered delays
-those by a second whose leader has answered no error.
+those by a second whose leader has answered no error. They follow the answer if it comes later, and names another leader.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.fetching_consumer import FetchingConsumer
     from pykafka.consumer.offset_reset import Resets
     from pykafka.consumer.options import ConsumerOptions
+    from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
 
@@ -75,8 +76,9 @@ class Recovery(BackgroundWorker):
         self._failed_partitions = FailedPartitions(self._handler.now, pauses)
         self._errors_to_raise = ErrorsToRaise(self._handler.now)
         self._metadata = Patience(self._handler, "leaders")
-        # What has ended the worker that asks for metadata, other than errors of brokers.
-        self._defects: list[Exception] = []
+        self._question = _Question(set())
+        # Partitions that went back to the leader that is known: they follow the answer that they had no time for.
+        self._unanswered: dict[OwnedPartition, FailedPartition] = {}
         self._attaching = self._handler.Lock()
         # The partitions to look after, how often each had been moved, and its error; None: it only moves to another broker.
         self._failed: deque[tuple[OwnedPartition, int, KafkaException | None]] = deque()
@@ -246,7 +248,7 @@ class Recovery(BackgroundWorker):
 
     def _is_left(self) -> bool:
         """Return whether a partition has failed that is not fetched again yet."""
-        return bool(self._failed or self._failed_partitions)
+        return bool(self._failed or self._failed_partitions or self._unanswered)
 
     def _step(self) -> bool:
         """Serve the partitions that are due, or wait until one is; return False if nothing is left to do."""
@@ -258,20 +260,23 @@ class Recovery(BackgroundWorker):
             self._failed.clear()
             if not live:
                 self._failed_partitions.clear()
+                self._unanswered.clear()
             self._failed_partitions.drop_given_up()
-            if not live or not (new or self._failed_partitions):
+            if not live or not (new or self._failed_partitions or self._unanswered):
                 self._worker = None
                 return False
         assert consumer is not None
         self._admit(consumer, new)
-        if not self._failed_partitions:
+        self._follow_answer(consumer)
+        if not self._failed_partitions and not self._unanswered:
             return True
         due = self._failed_partitions.due()
         if due:
             self._serve(consumer, due)
             return True
         del consumer
-        self._wake.wait(min(self._failed_partitions.next_wait(), OWNER_POLL_INTERVAL_S))
+        next_wait = self._failed_partitions.next_wait() if self._failed_partitions else OWNER_POLL_INTERVAL_S
+        self._wake.wait(min(next_wait, OWNER_POLL_INTERVAL_S))
         return True
 
     def _admit(
@@ -303,12 +308,13 @@ class Recovery(BackgroundWorker):
 
     def _serve(self, consumer: FetchingConsumer, due: list[FailedPartition]) -> None:
         """Fetch partitions again, each as its error demands."""
-        wanting = [failed for failed in due if failed.wants_metadata]
-        for leader in {failed.refused_by: None for failed in wanting if failed.unsure}:
-            if leader is not None:
-                consumer.cluster.stale_brokers.distrust(leader.id)
-        if wanting and not self._refresh(consumer, {failed.owned.key.topic for failed in due}):
-            due = [failed for failed in due if isinstance(failed.error, CUT_OFF) or not failed.wants_metadata]
+        if any(failed.wants_metadata for failed in due):
+            asked = self._ask_about(consumer, due)
+            # each is decided on by an answer to a question of its own: a former leader may have given one before
+            due = [one for one in due if one in asked or isinstance(one.error, CUT_OFF) or not one.wants_metadata]
+            for failed in due:
+                if failed not in asked and failed.wants_metadata:
+                    self._unanswered.setdefault(failed.owned, failed)
         unread = [failed.owned for failed in due if not failed.has_unread]
         consumer.give_up_gone(unread)  # which forgets them at the next step
         due = [failed for failed in due if not failed.owned.given_up]
@@ -349,28 +355,76 @@ class Recovery(BackgroundWorker):
                 failed.owned.topic_id = None
         self._attach_all([failed.owned for failed in parts])
 
-    def _refresh(self, consumer: FetchingConsumer, topics: Collection[str]) -> bool:
-        """Ask for metadata of topics; return False if there is no answer yet, for which a worker waits on."""
+    def _ask_about(self, consumer: FetchingConsumer, due: Collection[FailedPartition]) -> Collection[FailedPartition]:
+        """Ask for metadata, unless a worker does for others; return those whose question is over: none if it waits on."""
         if self._metadata.is_over:
-            try:
-                self._metadata.begin(_ask_for, consumer.cluster, topics, self._defects)
-            except RuntimeError:  # the system cannot start a thread at present
-                _ask_for(consumer.cluster, topics, self._defects)
+            self._ask(consumer.cluster, due)
         is_over = self._metadata.wait(METADATA_S)
-        if self._defects:
-            raise self._defects.pop()
-        return is_over
+        self._question.raise_defect()
+        return self._question.asked if is_over else ()
+
+    def _ask(self, cluster: BaseCluster, parts: Collection[FailedPartition]) -> None:
+        """Begin to ask for metadata of partitions, and of those that are to follow the answer."""
+        unsure = [failed for failed in parts if failed.unsure and failed.wants_metadata]
+        for leader in {failed.refused_by: None for failed in unsure}:
+            if leader is not None:
+                cluster.stale_brokers.distrust(leader.id)
+        seen = cluster.refresh_schedule.coming_generation if unsure else cluster.generation
+        question = self._question = _Question({*parts, *self._unanswered.values()})
+        try:
+            self._metadata.begin(question.ask, cluster, seen, self._wake)
+        except RuntimeError:  # the system cannot start a thread at present
+            question.ask(cluster, seen, self._wake)
+
+    def _follow_answer(self, consumer: FetchingConsumer) -> None:
+        """Move partitions that went back to the known leader without an answer to the one that the answer names."""
+        if not self._unanswered or not (self._question.is_over or self._metadata.is_over):
+            return
+        self._question.raise_defect()
+        for owned, failed in list(self._unanswered.items()):
+            if failed not in self._question.asked:
+                continue
+            del self._unanswered[owned]
+            fetcher, leader = owned.fetcher, owned.partition.leader
+            at_leader = consumer.preferred_replicas.of(owned.key).broker_id is None
+            if at_leader and fetcher is not None and leader not in (None, fetcher.broker):
+                self.reattach(owned)  # it may wait there for long: the broker may be gone
+        if self._unanswered:  # they failed while others were asked about
+            self._ask(consumer.cluster, ())
 
 
-def _ask_for(cluster: BaseCluster, topics: Collection[str], defects: list[Exception]) -> None:
-    try:
-        cluster.refresh(cluster.generation, topics)
-    except KafkaException as error:
-        # one line for each reason: when no broker can be reached, every consumer of the client logs that
-        names = ", ".join(sorted(topics))
-        cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
-    except Exception as error:  # noqa: BLE001 - the worker of the recovery raises it
-        defects.append(error)
+class _Question:
+    """A question for metadata.
+
+    :param asked: the partitions that it is about
+    """
+
+    def __init__(self, asked: set[FailedPartition]) -> None:
+        self.asked = asked
+        self.is_over = False
+        # What has ended the worker that asks, other than errors of brokers.
+        self._defect: Exception | None = None
+
+    def ask(self, cluster: BaseCluster, seen: int, wake: EventType) -> None:
+        """Ask, unless metadata has come since the generation `seen`; then set `wake`."""
+        topics = {failed.owned.key.topic for failed in self.asked}
+        try:
+            cluster.refresh(seen, topics)
+        except KafkaException as error:
+            # one line for each reason: when no broker can be reached, every consumer of the client logs that
+            names = ", ".join(sorted(topics))
+            cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
+        except Exception as error:  # noqa: BLE001 - the worker of the recovery raises it
+            self._defect = error
+        finally:
+            self.is_over = True
+            wake.set()
+
+    def raise_defect(self) -> None:
+        """Raise what has ended the worker that asks, once."""
+        defect, self._defect = self._defect, None
+        if defect is not None:
+            raise defect
 
 
 def compares_logs(broker: Node, timeout_ms: int | None = None) -> bool:

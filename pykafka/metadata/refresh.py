@@ -53,6 +53,8 @@ class RefreshSchedule:
         self._backoff = backoff
         #: How often the cluster took over fresh metadata.
         self.generation = 0
+        #: Whether a question is under way.
+        self.asking = False
         #: At which generation all topics in use were asked about last.
         self.complete_generation = 0
         # At which generation all topics that there are were asked about, and some of them since.
@@ -72,6 +74,11 @@ class RefreshSchedule:
     def is_old(self) -> bool:
         """Whether the answer about the topics in use is older than `metadata_max_age_ms`; there may be new partitions."""
         return self._now() - self.updated_at > self.max_age_s
+
+    @property
+    def coming_generation(self) -> int:
+        """Which generation the answer to the question under way will make; the present one if there is none."""
+        return self.asking + self.generation  # in this order: a question that begins in between is asked from now on
 
     @property
     def all_known(self) -> bool:
@@ -205,8 +212,9 @@ class MetadataRefresh:
 
     def after_fork(self) -> None:
         """Begin anew in a forked child: a call of the parent may have been inside."""
+        self._schedule.asking = False
         self._callers = SingleCaller(self._handler)
-        # Of calls without a limit, one waits for its turn, and the others for that one.
+        # Calls without a limit go one after the other: only the first one waits for its turn.
         self._line = self._handler.Lock()
         # Asks for calls whose own time is too short.
         self._patience = Patience(self._handler, "metadata")
@@ -278,11 +286,14 @@ class MetadataRefresh:
         self._alone(timeout_ms, ask)
 
     def _ask(self, names: list[str] | None, timeout_ms: int | None) -> None:
+        self._schedule.asking = True
         try:
             self._update(names, timeout_ms)
         except KafkaException as error:
             self._patience.take_over(error, timeout_ms, self.topics, names)
             raise
+        finally:
+            self._schedule.asking = False
 
     def _alone(self, timeout_ms: int | None, ask: Callable[[int | None], None]) -> None:
         """Ask when no other worker does.
@@ -291,13 +302,14 @@ class MetadataRefresh:
         :param ask: gets how much of that time is left (ms)
         :raises NoBrokersAvailableError: others asked for all that time
         """
-        with (turn := self._handler.Lock()):
-            if timeout_ms is None:
-                with self._line:
-                    self._callers.await_entry(turn, math.inf, UPDATE_POLL_INTERVAL_S)
+        if timeout_ms is None:
+            # the turn ends first: the next in line finds it free
+            with self._line, (turn := self._handler.Lock()):
+                self._callers.await_entry(turn, math.inf, UPDATE_POLL_INTERVAL_S)
                 ask(None)
-                return
-            left_ms = countdown(self._handler.now, timeout_ms)
+            return
+        left_ms = countdown(self._handler.now, timeout_ms)
+        with (turn := self._handler.Lock()):
             if not self._callers.await_entry(turn, timeout_ms / 1000, UPDATE_POLL_INTERVAL_S):
                 raise NoBrokersAvailableError(
                     f"another call of this client has asked brokers for metadata for {timeout_ms} ms, and none has answered; "

@@ -81,7 +81,7 @@ class Routing:
     def refresh(self) -> bool:
         """Ask where the leaders are now, and hand each queue to the right sender; False if that failed."""
         core = self._core
-        self.stale = self.moved = False
+        self.stale = False
         if self.ended:
             return True
         try:
@@ -98,6 +98,8 @@ class Routing:
         """Follow the leaders of fresh metadata, unless the producer was stopped meanwhile."""
         if not self.ended:
             self._create(wanted)
+        if not self.ended:
+            self.moved = False  # not before: brokers may name leaders while others give no answer
             self._core.set_up()
 
     def doubt(self) -> None:
@@ -355,7 +357,7 @@ class LeaderLookup:
             except BaseException:
                 self._is_busy = False
                 raise
-        self._run()
+        self._look_up()  # what it raises ends the sender
         return self._due_at
 
     def join(self, timeout: float) -> None:
@@ -368,20 +370,31 @@ class LeaderLookup:
             worker.join(timeout)
 
     def _run(self) -> None:
-        core, found = self._core, False
         try:
-            found = self._routing.refresh()
+            self._look_up()
         except BaseException as error:  # `produce()` raises it
             if not self._routing.ended:
                 if isinstance(error, Exception):
-                    log.error("the look-up of leaders for %s has ended by an error", core.name, exc_info=error)
-                core.worker_failed(error)
+                    log.error("the look-up of leaders for %s has ended by an error", self._core.name, exc_info=error)
+                self._core.worker_failed(error)
+
+    def _look_up(self) -> None:
+        core, found = self._core, False
+        try:
+            found = self._routing.refresh()
         finally:
             self._failures = 0 if found else self._failures + 1
             # Messages wake the senders as they come; that is no reason to ask again at once.
             self._due_at = core.handler.now() + core.retry_policy.backoff.seconds(self._failures)
             self._is_busy = False
+            self._wake_senders()
+
+    def _wake_senders(self) -> None:
+        try:
             self._routing.wake_senders()
+        except WorkerNotStartedError:  # of a new leader: another sender, which may have nothing to send, looks up again
+            for owned in list(self._routing.owned_brokers.values()):
+                owned.wake.set()
 
 
 def _length(ids: Iterable[int]) -> int:

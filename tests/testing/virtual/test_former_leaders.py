@@ -202,6 +202,62 @@ def test_a_position_that_no_leader_has_is_the_applications_to_choose(
     assert isinstance(error.__cause__, OffsetOutOfRangeError)
 
 
+@pytest.mark.parametrize("release", ["1.1.1", "2.7", "4.4"])
+def test_an_answer_about_another_topic_says_nothing_of_the_leader(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str
+) -> None:
+    """The question was under way as the offset was refused, and the position was reset as soon as its answer came."""
+    quiet = TopicPartition("quiet", 0)
+
+    def program() -> list[int]:
+        with _led_twice(virtual, release) as (cluster, client):
+            cluster.create_topic(quiet.topic, 1, 3)
+            cluster.set_leader(*quiet, 3)
+            client.cluster.update([quiet.topic])
+            with client.consumer(auto_offset_reset="earliest") as consumer:
+                consumer.assign([ORDERS, quiet])
+                consumer.seek(ORDERS, FEW)
+                consumer.seek(quiet, 0)
+                consumer.poll(timeout=1)
+                held = cluster.hold("Metadata")
+                cluster.hang_up(3)
+                assert _read(consumer, virtual, 2.5) == []
+                assert held.met
+                consumer.seek(ORDERS, FEW + 1)
+                assert _read(consumer, virtual, 0.5) == []
+                cluster.clear_faults()
+                return _read(consumer, virtual, 3)
+
+    assert scheduler.run(program) == [*range(FEW + 1, MANY)]
+
+
+@pytest.mark.parametrize("release", ["1.1.1", "2.7", "4.4"])
+def test_an_answer_that_was_on_its_way_does_not_count(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str
+) -> None:
+    """Another call had asked the former leader itself, and its answer was taken for that of another broker."""
+
+    def program() -> list[int]:
+        with (
+            _led_twice(virtual, release) as (cluster, client),
+            client.consumer(auto_offset_reset="earliest") as consumer,
+        ):
+            consumer.assign([ORDERS])
+            consumer.seek(ORDERS, FEW)
+            consumer.poll(timeout=1)
+            held = cluster.hold("Metadata", FORMER)
+            asking = virtual.spawn(client.cluster.update, [ORDERS.topic])
+            consumer.poll(timeout=0.2)
+            assert held.met
+            consumer.seek(ORDERS, FEW + 1)
+            assert _read(consumer, virtual, 0.5) == []
+            held.release()
+            assert asking.join(1)
+            return _read(consumer, virtual, 3)
+
+    assert scheduler.run(program) == [*range(FEW + 1, MANY)]
+
+
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("second", ["OFFSET_OUT_OF_RANGE", "NOT_LEADER_OR_FOLLOWER"])
 def test_brokers_that_name_each_other_make_no_loop(

@@ -132,6 +132,70 @@ def test_the_sender_asks_if_no_worker_can_be_started(
     assert refused
 
 
+@pytest.mark.parametrize("refused", ["pykafka.OwnedBroker", ("pykafka.OwnedBroker", "pykafka.LeaderLookup")])
+def test_a_new_leader_whose_sender_cannot_be_started_is_looked_up_again(
+    scheduler: Scheduler, virtual: VirtualHandler, monkeypatch: pytest.MonkeyPatch, refused: str | tuple[str, ...]
+) -> None:
+    """The error ended the former leader's sender, or kept it asleep, and messages were given up at the end of their time."""
+    spawn = virtual.spawn
+    times: list[float] = []
+
+    def spawn_few(*args: Any, name: str, **kwargs: Any) -> Any:
+        if name.startswith(refused):
+            times.append(virtual.now())
+            raise WorkerNotStartedError("the system starts no thread")
+        return spawn(*args, name=name, **kwargs)
+
+    def program() -> float:
+        with (
+            FakeCluster(2, handler=virtual, as_version="3.6") as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            client.producer(linger_ms=5) as producer,
+        ):
+            cluster.create_topic("orders", 1, 2)
+            cluster.set_leader("orders", 0, 1)
+            producer.produce("orders", b"first").get(5)
+            monkeypatch.setattr(virtual, "spawn", spawn_few)
+            cluster.set_leader("orders", 0, 2)
+            moved = producer.produce("orders", b"moved")
+            virtual.sleep(2)
+            assert not moved.done
+            monkeypatch.setattr(virtual, "spawn", spawn)
+            began = virtual.now()
+            while not moved.done and virtual.now() < began + 200:
+                virtual.sleep(0.1)
+            assert moved.error is None
+            return virtual.now() - began
+
+    assert scheduler.run(program) < 2.0
+    assert times
+
+
+def test_a_leader_that_a_broker_has_named_is_not_forgotten(
+    scheduler: Scheduler, virtual: VirtualHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look-up that began at that moment, and got no answer, kept messages from the new leader for a pause."""
+
+    def unanswered(*_: Any) -> None:
+        raise NoBrokersAvailableError("no answer")
+
+    def program() -> bool:
+        with (
+            FakeCluster(1, {"orders": 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            client.producer() as producer,
+        ):
+            producer.produce("orders", b"first").get(5)
+            routing = producer._engine.routing
+            with monkeypatch.context() as patched:
+                patched.setattr(producer._engine.cluster, "refresh", unanswered)
+                routing.moved = True
+                assert not routing.refresh()
+            return routing.moved
+
+    assert scheduler.run(program)
+
+
 def test_what_a_look_up_raises_is_raised_by_the_next_call(
     scheduler: Scheduler, virtual: VirtualHandler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +245,63 @@ def test_a_consumer_goes_back_to_the_leader_that_has_cut_its_connection(
                 return worst
 
     assert scheduler.run(program) < 3.0
+
+
+@pytest.mark.parametrize("answer_s", [0.5, 2.5])
+def test_a_consumer_follows_an_answer_that_comes_late(
+    scheduler: Scheduler, virtual: VirtualHandler, answer_s: float
+) -> None:
+    """The former leader is gone, and it was fetched from there until the connection was given up."""
+
+    def program() -> float:
+        with (
+            FakeCluster(3, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            client.producer() as producer,
+            client.consumer(auto_offset_reset="earliest") as consumer,
+        ):
+            cluster.create_topic("orders", 1, 3)
+            cluster.set_leader("orders", 0, 1)
+            producer.produce("orders", b"first").get(5)
+            consumer.assign([TopicPartition("orders", 0)])
+            assert consumer.poll(timeout=1)
+            for broker in (1, 2, 3):
+                client.cluster.brokers[broker].channel("main").open(1_000)
+            for silent in (2, 3):
+                cluster.hold("Metadata", silent)
+            cluster.hang_up(1)
+            cluster.pause(1)
+            cluster.set_leader("orders", 0, 2)
+            began = virtual.now()
+            assert not consumer.poll(timeout=answer_s)
+            cluster.clear_faults()
+            producer.produce("orders", b"second")
+            while not consumer.poll(timeout=0.1):
+                pass
+            return virtual.now() - began
+
+    assert scheduler.run(program) < answer_s + 1.0
+
+
+def test_calls_without_a_limit_ask_one_after_the_other_at_once(scheduler: Scheduler, virtual: VirtualHandler) -> None:
+    """Each one looked every 10 ms whether it was its turn."""
+    callers = 50
+
+    def program() -> float:
+        with (
+            FakeCluster(1, {"orders": 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            held = cluster.hold("Metadata")
+            workers = [virtual.spawn(client.cluster.update, ["orders"]) for _ in range(callers)]
+            virtual.sleep(1)
+            began = virtual.now()
+            held.release()
+            for worker in workers:
+                assert worker.join(60)
+            return virtual.now() - began
+
+    assert scheduler.run(program) < callers * 0.002
 
 
 @pytest.mark.parametrize("seed", range(10))
