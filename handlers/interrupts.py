@@ -1,8 +1,8 @@
 """Steps that an interrupt (Ctrl-C, a greenlet's timeout) must not leave half done.
 
-`FinalSteps` run to their end once they have begun, whatever interrupts the worker that waits for them; `SingleCaller` lets
-one call in at a time; `CloseOnce` has the steps of a `close()`, which the next call finishes; a `finalizer` takes no step of
-Python.
+`FinalSteps` run to their end once they have begun, whatever interrupts the worker that waits for them; an `OwnedWorker` is
+known to its owner before it begins; `SingleCaller` lets one call in at a time; `CloseOnce` has the steps of a `close()`, which
+the next call finishes; a `finalizer` takes no step of Python.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException
+from pykafka.handlers.base import Worker, process_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pykafka.handlers.base import Handler, LockType, Worker
+    from pykafka.handlers.base import Handler, LockType
 
 #: How often a call that waits for its turn looks (s).
 TURN_POLL_INTERVAL_S = 0.002
@@ -86,6 +85,90 @@ class _Once:
                 self._former.join()
                 self._former = None  # else each would keep all that were before it
             steps()
+
+
+class OwnedWorker(Worker):
+    """A worker that its owner knows before it begins.
+
+    `self._worker = handler.spawn(...)` loses the worker if Ctrl-C comes between its start and the assignment, such as while
+    `threading.Thread.start` waits for the thread: the worker runs, nobody stops it or waits for it, and the next call of the
+    owner starts another one beside it. So the owner keeps it first:
+
+        self._worker = worker = OwnedWorker(handler, self._run, name)
+        worker.start()
+
+    An interrupted start has begun the worker, or never will. In the second case it is not alive, as before its start.
+
+    :param handler: starts the worker
+    :param target: what it calls
+    :param name: the worker's name
+    """
+
+    def __init__(self, handler: Handler, target: Callable[[], object], name: str) -> None:
+        super().__init__(name)
+        self._handler = handler
+        self._pid = process_number()
+        # Taken by who is first: the worker, or a start that has failed.
+        self._targets = [target]
+        #: Whether it was started, and has not failed to.
+        self.is_started = False
+        self._ended = handler.Event()
+        self._mark: object = None
+        self._worker: Worker | None = None
+
+    def start(self) -> None:
+        """Begin.
+
+        :raises WorkerNotStartedError: the system starts no thread at present
+        """
+        try:
+            self.is_started = True
+            self._worker = self._handler.spawn(self._main, name=self.name)
+        except BaseException:
+            if self._take() is not None:
+                self.is_started = False
+                self._ended.set()
+            raise
+
+    def _take(self) -> Callable[[], object] | None:
+        try:
+            return self._targets.pop()
+        except IndexError:
+            return None
+
+    def _main(self) -> None:
+        target = self._take()
+        if target is None:
+            return
+        self._mark = self._handler.here()
+        try:
+            target()
+        except BaseException as error:
+            self.error = error
+            raise
+        finally:
+            self._ended.set()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until the worker has ended and return whether it has. As `Worker.join`; one that was not started has ended."""
+        if self._worker is not None:
+            return self._worker.join(timeout)
+        if not self.is_alive():
+            return True
+        if self._mark == self._handler.here():
+            raise RuntimeError("cannot join current worker")
+        return self._ended.wait(timeout)
+
+    def is_alive(self) -> bool:
+        """Return whether the worker was started, and has not ended."""
+        if self._worker is not None:
+            return self._worker.is_alive()
+        here = self._pid == process_number() or self._handler.cooperative
+        return self.is_started and not self._ended.is_set() and here
+
+    def interrupt(self) -> bool:
+        """As `Worker.interrupt`."""
+        return self._worker is not None and self._worker.interrupt()
 
 
 class SingleCaller:

@@ -87,9 +87,13 @@ class ThreadWorker(Worker):
         # thread has ended.
         self._ended = handler.Event()
         self._thread = _quiet(threading.Thread)(target=self._main, name=name, daemon=True)
+        handled = sys.exc_info()[1]
         try:
             self._thread.start()
         except RuntimeError as error:
+            # An interrupt inside of threading's own wait for the thread: its lock is free then, and its `with` block fails.
+            if error.__context__ is not None and error.__context__ is not handled:
+                raise error.__context__ from None
             raise WorkerNotStartedError(f"{name} was not started: {error}") from error
 
     def _main(self) -> None:

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException
+from pykafka.handlers.interrupts import OwnedWorker
 
 if TYPE_CHECKING:
     from pykafka.consumer.fetching_consumer import FetchingConsumer
@@ -68,9 +69,10 @@ class BackgroundWorker(ABC):
 
     def _start(self) -> None:
         """Start the worker if there is none; the caller holds the lock, and has set `is_stranded` before it added work."""
-        if self._worker is None and self._is_left():
+        if (self._worker is None or not self._worker.is_alive()) and self._is_left():
+            self._worker = worker = OwnedWorker(self._handler, self._run, self.worker_name)
             try:
-                self._worker = self._handler.spawn(self._run, name=self.worker_name)
+                worker.start()
             except RuntimeError as error:  # the system cannot start a thread at present; calls that read try again
                 log.error("no worker can be started that %s, for now: %s", self.purpose, error)
                 return

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pykafka.handlers.interrupts import OwnedWorker
+
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType, Worker
@@ -63,9 +65,9 @@ class CallQueue:
         with self._lock:
             if not self._waiting or (self._worker is not None and self._worker.is_alive()):
                 return
-            self._worker = None
+            self._worker = worker = OwnedWorker(self._handler, self._run, self._name)
             try:
-                self._worker = self._handler.spawn(self._run, name=self._name)
+                worker.start()
             except RuntimeError as error:  # the system starts no thread at present; the next call here tries again
                 log.error("the worker %s cannot be started for now: %s", self._name, error)
 

@@ -25,6 +25,7 @@ from pykafka.exceptions import (
     ShareLostError,
     TopicRecreatedError,
 )
+from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.metadata.lifecycle import Tether
 
 if TYPE_CHECKING:
@@ -282,14 +283,10 @@ class Commits:
         """Start the worker that commits regularly."""
         tether = Tether(self._consumer.stopping)
         self._cluster.stop_at_close(tether)
-        self._worker = self._handler.spawn(
-            _commit_regularly,
-            weakref.ref(self),
-            self._consumer.stopping,
-            self._options.auto_commit_interval_ms / 1000,
-            tether,
-            name=f"pykafka.AutoCommit.{self._consumer.name}",
-        )
+        interval = self._options.auto_commit_interval_ms / 1000
+        run = partial(_commit_regularly, weakref.ref(self), self._consumer.stopping, interval, tether)
+        self._worker = worker = OwnedWorker(self._handler, run, f"pykafka.AutoCommit.{self._consumer.name}")
+        worker.start()
 
     def join(self) -> None:
         """Wait for the worker to end; set the consumer's `stopping` before."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.metrics.listener import CALLBACK
 from pykafka.producer.delivery import Delivery, call_each
 
@@ -157,12 +158,12 @@ class DeliveryCallbacks:
         with self._lock:
             start = bool(self._waiting) and not (self._working and self._worker is not None and self._worker.is_alive())
             if start:
+                self._worker = worker = OwnedWorker(self._handler, self._run, f"pykafka.on_delivery.{self._name}")
+                self._working, self._ending = True, False
                 try:
-                    self._worker = self._handler.spawn(self._run, name=f"pykafka.on_delivery.{self._name}")
+                    worker.start()
                 except Exception as error:  # noqa: BLE001 - there may be no more threads; waiting callers try again
                     self._handler.report("starting the worker that calls on_delivery", error)
-                else:
-                    self._working, self._ending = True, False
         self._wake.set()
 
     def waiting(self) -> list[CompletedBatch]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import weakref
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 from pykafka.exceptions import ResponseTimeoutError, WorkerNotStartedError
+from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.metadata.lifecycle import Tether
 from pykafka.producer.batch_results import reason_of_age
 from pykafka.producer.completion import unknown_outcome
@@ -68,17 +70,20 @@ class DeliveryDeadlines:
         # without any time each batch is tried once, with all the time of its request
         if self._running or not self._core.options.delivery_timeout_ms or self._routing.ended or not self._claim():
             return
+        worker = None
         try:
             tether = Tether(self._wake)
             self._core.cluster.stop_at_close(tether)
             name = f"pykafka.DeliveryDeadlines.{self._core.name}"
-            self._worker = self._core.handler.spawn(_run, weakref.ref(self), self._wake, tether, name=name)
+            run = partial(_run, weakref.ref(self), self._wake, tether)
+            self._worker = worker = OwnedWorker(self._core.handler, run, name)
+            worker.start()
         except WorkerNotStartedError as error:  # the next request tries again; the sender itself gives up what it can
             self._running = False
             text = "messages that wait longer than delivery_timeout_ms may be reported late: %s"
             self._core.cluster.limiter.warn(log, "deadlines", text, error)
-        except BaseException:
-            self._running = False
+        except BaseException:  # an interrupt may come when the worker has begun
+            self._running = worker is not None and worker.is_alive()
             raise
 
     def _claim(self) -> bool:

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, WorkerNotStartedError
+from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.producer.accumulator import STICKY_BYTES, Owner, PartitionQueue, TopicInfo
 from pykafka.producer.delivery_deadlines import DeliveryDeadlines
 from pykafka.utils import get_string
@@ -350,12 +351,15 @@ class LeaderLookup:
                 return self._due_at
             self._is_busy, self._worker = True, None
             try:
-                self._worker = self._core.handler.spawn(self._run, name=f"pykafka.LeaderLookup.{self._core.name}")
+                self._worker = worker = OwnedWorker(
+                    self._core.handler, self._run, f"pykafka.LeaderLookup.{self._core.name}"
+                )
+                worker.start()
                 return None
             except WorkerNotStartedError as error:
                 log.info("the sender itself looks leaders up: %s", error)
-            except BaseException:
-                self._is_busy = False
+            except BaseException:  # an interrupt may come when the worker has begun
+                self._is_busy = self._worker is not None and self._worker.is_alive()
                 raise
         self._look_up()  # what it raises ends the sender
         return self._due_at

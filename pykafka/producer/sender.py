@@ -16,6 +16,7 @@ import weakref
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.metadata.lifecycle import Tether
 from pykafka.producer.accumulator import PartitionQueue, take_next
 from pykafka.producer.batch import BrokerQueue, ProducerBatch
@@ -179,14 +180,16 @@ class Sender:
         if self.running or self._routing.ended:  # another worker was here first
             return
         self._idle_since = None
-        self.running = True
+        self.running, worker = True, None
         try:
             name = f"pykafka.OwnedBroker.{self.broker.id}"
             tether = Tether(self.wake)
             self._core.cluster.stop_at_close(tether)
-            self._worker = self._handler.spawn(_run, weakref.ref(self), self.wake, self._kept, tether, name=name)
-        except BaseException:
-            self.running = False
+            run = partial(_run, weakref.ref(self), self.wake, self._kept, tether)
+            self._worker = worker = OwnedWorker(self._handler, run, name)
+            worker.start()
+        except BaseException:  # an interrupt may come when the worker has begun
+            self.running = worker is not None and worker.is_alive()
             raise
         self._stop_if_ended()  # since the look above
 

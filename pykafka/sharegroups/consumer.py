@@ -270,6 +270,20 @@ class ShareConsumer(Viewed, Generic[K, V]):
         return self._read if tracer is None else tracer.reading(self._read, self._options.group)
 
     def _read(self, limit: int, timeout: float | None) -> list[Record[K, V]]:
+        """Return the next records.
+
+        After an interrupt, what was taken is read again: the next call would accept records that nobody has got.
+        """
+        taken: list[Record[K, V]] = []
+        try:
+            return self._await_records(limit, timeout, taken)
+        except BaseException:
+            if taken:
+                self._delivered = []
+                self._engine.put_back(taken)
+            raise
+
+    def _await_records(self, limit: int, timeout: float | None, taken: list[Record[K, V]]) -> list[Record[K, V]]:
         deadline = None if timeout is None else self._handler.now() + valid_timeout(timeout)
         with (turn := self._handler.Lock()):
             self._enter(turn)
@@ -285,7 +299,7 @@ class ShareConsumer(Viewed, Generic[K, V]):
                     self._run_callbacks()
                     engine.raise_error()
                     engine.assign_sessions(deadline)
-                    found = self._take(limit)
+                    found = self._take(limit, taken)
                     left = None if deadline is None else deadline - self._handler.now()
                     if found or (left is not None and left <= 0):
                         if not found:
@@ -303,16 +317,16 @@ class ShareConsumer(Viewed, Generic[K, V]):
                 if timeout != 0:
                     engine.set_wanting(False)
 
-    def _take(self, limit: int) -> list[Record[K, V]]:
-        """Return buffered records for the application."""
-        records = self._engine.take(limit)
-        if not records:
-            return records
-        try:
-            good = self._deserialized(records) if self._reader.needed else records
-        except BaseException:  # such as a greenlet's timeout
-            self._engine.put_back(records)
-            raise
+    def _take(self, limit: int, taken: list[Record[K, V]]) -> list[Record[K, V]]:
+        """Return buffered records for the application.
+
+        :param taken: gets all that leave the buffer
+        """
+        taken.clear()
+        self._engine.take(limit, taken)
+        if not taken:
+            return []
+        good = self._deserialized(taken) if self._reader.needed else taken
         self._delivered = [record._held() for record in good]
         return good
 
@@ -342,11 +356,11 @@ class ShareConsumer(Viewed, Generic[K, V]):
 
     def _accept_delivered(self) -> None:
         """Accept the records that the last call has returned, unless they have another acknowledgement."""
-        delivered, self._delivered = self._delivered, []
         if self._options.acknowledgement == "implicit":
-            for acquired in delivered:
+            for acquired in self._delivered:
                 if acquired.state in {State.DELIVERED, State.LOST}:
                     self._engine.acknowledge(acquired, AcknowledgeType.ACCEPT)
+        self._delivered = []  # last: after an interrupt the next call accepts the rest
 
     # -- acknowledging ---------------------------------------------------------------------------------------------
 
@@ -429,18 +443,26 @@ class ShareConsumer(Viewed, Generic[K, V]):
     def _run_callbacks(self) -> list[Acknowledged]:
         """Call the callbacks with new outcomes, and return these."""
         found = self._engine.take_outcomes()
-        call = self._options.on_acknowledge
-        for one in found:
-            if call is not None:
-                call(one)
-            elif one.error is not None:
-                text = "share group %s: acknowledgements of %s failed, so these records may come again: %s"
-                self._cluster.limiter.warn(log, str(one.partition), text, self._options.group, one.partition, one.error)
+        called = 0
+        try:
+            for one in found:
+                called += 1
+                self._report(one)
+        except BaseException:  # of the function, or an interrupt
+            self._engine.keep_outcomes(found[called:])
+            raise
         for waiting, on_commit in list(self._waiting_callbacks):
             if not any(acquired.state in OPEN for acquired in waiting):
                 self._waiting_callbacks.remove((waiting, on_commit))
                 on_commit(_committed(waiting, {}))
         return found
+
+    def _report(self, one: Acknowledged) -> None:
+        if self._options.on_acknowledge is not None:
+            self._options.on_acknowledge(one)
+        elif one.error is not None:
+            text = "share group %s: acknowledgements of %s failed, so these records may come again: %s"
+            self._cluster.limiter.warn(log, str(one.partition), text, self._options.group, one.partition, one.error)
 
     def _acquired(self, record: Record[Any, Any]) -> AcquiredRecord:
         acquired = record._held()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import TopicPartition
@@ -182,18 +182,15 @@ class ShareEngine:
         """
         if not self._changed or self.handler.now() < self._next_attempt:
             return
-        self._changed = False
-        within_ms = None if deadline is None else left_ms(deadline, self.handler.now(), 1)
         try:
-            complete = self._assign_sessions(within_ms)
-        except KafkaException as error:
-            if not self.cluster.may_pass(error):
+            self._changed = False
+            complete = self._assign_sessions(None if deadline is None else left_ms(deadline, self.handler.now(), 1))
+        except BaseException as error:
+            self._changed = True  # also after an error that the call raises, or an interrupt: the next call tries again
+            if not isinstance(error, KafkaException) or not self.cluster.may_pass(error):
                 raise
             self.cluster.limiter.warn(log, self.options.group, "share group %s: %s", self.options.group, error)
             complete = False
-        except BaseException:
-            self._changed = True
-            raise
         if complete:
             self._attempts = 0
         else:
@@ -256,6 +253,7 @@ class ShareEngine:
             if worker is not None:
                 worker.stop()
             worker = self._sessions[broker.id] = SessionWorker(self, broker)
+        worker.start()  # also one whose start an interrupt has prevented
         with self.lock:
             worker.wanted[key] = id_
             self._assigned_to[key, id_] = worker
@@ -299,22 +297,24 @@ class ShareEngine:
                 worker.wake.set()
         self._is_wanting = wanting
 
-    def take(self, limit: int) -> list[Record[Any, Any]]:
-        """Return buffered records, delivered now; those whose lock has timed out are dropped, as others may have them."""
-        found: list[Record[Any, Any]] = []
+    def take(self, limit: int, found: list[Record[Any, Any]]) -> None:
+        """Take buffered records, delivered now; those whose lock has timed out are dropped, as others may have them.
+
+        :param limit: the most to take
+        :param found: gets them; after an interrupt, `put_back` needs those that it has
+        """
         with self.lock:
             now = self.handler.now()
             while self._buffer and len(found) < limit:
-                record = self._buffer.popleft()
+                record = self._buffer[0]
                 acquired = _acquired(record)
-                if acquired.state is not State.BUFFERED:
-                    continue
-                if acquired.expires_at <= now:
-                    acquired.session_records.lose(acquired)
-                    continue
-                acquired.apply(Change.DELIVER)
-                found.append(record)
-        return found
+                if acquired.state is State.BUFFERED:
+                    if acquired.expires_at > now:
+                        found.append(record)
+                        acquired.apply(Change.DELIVER)
+                    else:
+                        acquired.session_records.lose(acquired)
+                self._buffer.popleft()  # last, so that an interrupt loses none
 
     def put_back(self, records: Collection[Record[Any, Any]]) -> None:
         """Put records back into the buffer."""
@@ -380,6 +380,11 @@ class ShareEngine:
             found = list(self._outcomes)
             self._outcomes.clear()
         return found
+
+    def keep_outcomes(self, outcomes: Sequence[Acknowledged]) -> None:
+        """Keep outcomes that were taken, and not reported, for the next call."""
+        with self.lock:
+            self._outcomes.extendleft(reversed(outcomes))
 
     def raise_error(self) -> None:
         """Raise the next error of the group or of a broker.

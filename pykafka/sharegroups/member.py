@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pykafka.exceptions import KafkaException, ResponseTimeoutError, UnknownMemberId, UnsupportedVersion, error_for
 from pykafka.groups.coordinator_connection import CoordinatorConnection
 from pykafka.groups.member_epoch import EpochMembership, Event, State, Verdict, verdict
+from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.metadata.internal_topics import SHARES
 from pykafka.metrics.listener import ASSIGNED, FAILED, HEARTBEAT, JOINED
 from pykafka.protocol import wire
@@ -17,7 +18,6 @@ from pykafka.protocol import wire
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from pykafka.handlers.base import Worker
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metrics.listener import ClientListener
     from pykafka.network.node import Node
@@ -32,9 +32,9 @@ FIRST_HEARTBEAT_S = 0.1
 Assignment = dict["UUID", list[int]]
 
 
-def error_of_worker(worker: Worker | None) -> BaseException | None:
+def error_of_worker(worker: OwnedWorker | None) -> BaseException | None:
     """Return the error by which a worker has ended before its time; None if it runs, or was not started."""
-    if worker is None or worker.is_alive():
+    if worker is None or not worker.is_started or worker.is_alive():
         return None
     return worker.error or KafkaException(f"{worker.name} was ended from outside")
 
@@ -88,7 +88,7 @@ class ShareMember:
         self._stopping = False
         # Whether the worker stops waiting for a response.
         self._stops_waiting = False
-        self._worker: Worker | None = None
+        self._worker: OwnedWorker | None = None
 
     @property
     def member_id(self) -> str:
@@ -103,7 +103,7 @@ class ShareMember:
     @property
     def has_begun(self) -> bool:
         """Whether the member has ever subscribed."""
-        return self._worker is not None
+        return self._worker is not None and self._worker.is_started
 
     @property
     def worker_error(self) -> BaseException | None:
@@ -113,8 +113,11 @@ class ShareMember:
     def subscribe(self, topics: Iterable[str]) -> None:
         """Read these topics; the first call joins the group."""
         self._topics = sorted(set(topics))
-        if self._worker is None:
-            self._worker = self._handler.spawn(self._run, name=f"pykafka.ShareMember.{self.connection.group_id}")
+        if not self.has_begun:
+            self._worker = worker = OwnedWorker(
+                self._handler, self._run, f"pykafka.ShareMember.{self.connection.group_id}"
+            )
+            worker.start()
         self._wake.set()
 
     def take_error(self) -> KafkaException | None:

@@ -25,6 +25,7 @@ from pykafka.exceptions import (
     UnknownError,
     error_for,
 )
+from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.protocol import wire
 from pykafka.protocol.records import scan
 from pykafka.protocol.wire.share_groups import AcknowledgementBatch
@@ -34,7 +35,7 @@ from pykafka.sharegroups.member import error_of_worker
 from pykafka.utils.compression import unpacked_limit
 
 if TYPE_CHECKING:
-    from pykafka.handlers.base import Handler, LockType, Worker
+    from pykafka.handlers.base import Handler, LockType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metrics.listener import ClientListener
     from pykafka.network.channel import Channel
@@ -122,7 +123,7 @@ class SessionWorker:
         # How many requests in a row had no answer.
         self._failures = 0
         self._lost_at = -math.inf  # when the broker did not know the last session (s)
-        self._worker: Worker | None = self._handler.spawn(self._run, name=f"pykafka.ShareSession.{broker.id}")
+        self._worker = OwnedWorker(self._handler, self._run, f"pykafka.ShareSession.{broker.id}")
 
     # -- the application's side ------------------------------------------------------------------------------------
 
@@ -144,6 +145,12 @@ class SessionWorker:
         """The channel of the session; None before its first request. This takes no lock."""
         return self.broker.find_channel(self._channel)
 
+    def start(self) -> None:
+        """Start the worker, unless that was done; who calls this knows the session before, so that it can stop it."""
+        if not self._worker.is_started:
+            self._worker = worker = OwnedWorker(self._handler, self._run, self._worker.name)
+            worker.start()
+
     def stop(self) -> None:
         """Send acknowledgements, and end the session; call `join` next."""
         self._stopping = True
@@ -154,7 +161,7 @@ class SessionWorker:
         worker = self._worker
         left = deadline - self._handler.now()
         # ending a connection on which nothing comes takes time, too
-        if worker is not None and not worker.join(max(0.0, left - min(CLOSE_TIMEOUT_S, left / 2))):
+        if not worker.join(max(0.0, left - min(CLOSE_TIMEOUT_S, left / 2))):
             self.broker.drop_channel(self._channel, drain_s=0.0)  # the time for answers is over
             # Until it has said so of the acknowledgements under way.
             worker.join(max(0.0, deadline - self._handler.now()))

@@ -4,13 +4,35 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 
 class Interrupted(BaseException):
     """The exception that Ctrl-C, or another handler of a signal, raises in a worker."""
+
+
+@contextmanager
+def interrupted_starts(name: str) -> Iterator[None]:
+    """Interrupt this thread in its wait for another one that it starts, and that has begun.
+
+    :param name: how the thread's name begins
+    """
+    start, caller = threading.Thread.start, threading.current_thread()
+
+    def begin(self: threading.Thread) -> None:
+        start(self)
+        if self.name.startswith(name) and threading.current_thread() is caller:
+            raise Interrupted
+
+    threading.Thread.start = begin  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        threading.Thread.start = start  # type: ignore[method-assign]
 
 
 def interrupting(*files: str) -> Iterator[Callable[[Callable[[], Any]], Any]]:

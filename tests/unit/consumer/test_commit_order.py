@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 
 import pytest
 
 from pykafka.consumer.commit_order import CommitOrder
-from pykafka.handlers import Handler
+from pykafka.handlers import Handler, ThreadingHandler
 from tests.support.inside import waiting_commits
-from tests.support.interrupts import Interrupted, interrupting
+from tests.support.interrupts import Interrupted, interrupted_starts, interrupting
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.on_asyncio]
@@ -116,3 +117,21 @@ def test_an_interrupt_at_any_step_holds_up_nothing(handler: Handler) -> None:
         assert commit(order, handler, made, 3, 10)
     assert interrupts
     assert not waiting_commits(order)
+
+
+def test_a_worker_whose_start_was_interrupted_is_awaited() -> None:
+    """It was lost: `close()` came back while its commit was under way, and its thread outlived the consumer."""
+    handler, made = ThreadingHandler(), list[int]()
+    order, gate = CommitOrder(handler), handler.Event()
+
+    def make() -> None:
+        gate.wait(5)
+        made.append(1)
+
+    with interrupted_starts("pykafka.CommitAsync"), pytest.raises(Interrupted):
+        order.add(make)
+    until(handler, lambda: order._calls._waiting == deque())
+    assert not order.join(handler.now() + 0.01)
+    gate.set()
+    assert order.join(handler.now() + 10)
+    assert made == [1]

@@ -95,7 +95,9 @@ def broker() -> Broker:
 def worker(broker: Broker) -> SessionWorker:
     engine: Any = Owner()
     node: Any = broker
-    return SessionWorker(engine, node)
+    worker = SessionWorker(engine, node)
+    worker.start()
+    return worker
 
 
 def test_the_next_session_begins_when_the_lost_one_has_ended(worker: SessionWorker, broker: Broker) -> None:

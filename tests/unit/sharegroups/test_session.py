@@ -58,6 +58,7 @@ def test_an_acknowledgement_that_finds_its_session_lost_ends_it(kind: type[Any])
     )
     broker: Any = SimpleNamespace(id=0, address="127.0.0.1:9092", socket_timeout_ms=1000, call=answer)
     worker = SessionWorker(engine, broker)
+    worker.start()
     worker._session.fetch([])
     worker._acknowledge({}, final=False)
     assert epochs == [1, FINAL_EPOCH]
