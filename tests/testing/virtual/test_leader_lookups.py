@@ -159,7 +159,8 @@ def test_a_new_leader_whose_sender_cannot_be_started_is_looked_up_again(
             cluster.set_leader("orders", 0, 2)
             moved = producer.produce("orders", b"moved")
             virtual.sleep(2)
-            assert not moved.done
+            waits = not moved.done
+            assert waits
             monkeypatch.setattr(virtual, "spawn", spawn)
             began = virtual.now()
             while not moved.done and virtual.now() < began + 200:
