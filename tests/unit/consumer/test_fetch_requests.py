@@ -226,7 +226,7 @@ def test_a_worker_that_is_interrupted_as_it_ends_the_session_leaves_the_next_wor
 
     def spawn(run: object, name: str) -> object:
         workers.append(name)
-        return object()
+        return SimpleNamespace(is_alive=lambda: True)
 
     handler: Any = mock.Mock(wraps=ThreadingHandler(), spawn=spawn)
     broker: Any = Interrupting(13)
