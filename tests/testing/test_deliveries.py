@@ -167,7 +167,7 @@ def test_a_record_that_cannot_be_decoded_is_named(client: KafkaClient, cluster: 
 
 @pytest.mark.parametrize("seconds", [-1, "5", float("nan"), float("inf"), None, True])
 def test_clocks_do_not_go_back(cluster: FakeCluster, seconds: Any) -> None:
-    with pytest.raises(ValueError, match="cannot move the clock"):
+    with pytest.raises(ValueError, match="0 or more"):
         KafkaClock(cluster).advance(seconds)
 
 
