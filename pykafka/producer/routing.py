@@ -358,6 +358,7 @@ class LeaderLookup:
                 return None
             except WorkerNotStartedError as error:
                 log.info("the sender itself looks leaders up: %s", error)
+                self._worker = None  # who asks whether a look-up is under way finds this one by `_is_busy`
             except BaseException:  # an interrupt may come when the worker has begun
                 self._is_busy = self._worker is not None and self._worker.is_alive()
                 raise

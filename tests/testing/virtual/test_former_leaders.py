@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 import pytest
@@ -80,6 +81,24 @@ def _consuming_from(client: KafkaClient, offset: int, reset: str = "earliest") -
         yield consumer
 
 
+def _name_former(cluster: FakeCluster, times: float = inf) -> list[int]:
+    """Make the next answers about leaders those of a broker that is cut off; return a list that gets a number for each.
+
+    :param times: how many answers
+    """
+    changed: list[int] = []
+
+    def send_back(call: Call, response: Any) -> Any:
+        if isinstance(response, wire.MetadataResponse) and len(changed) < times:
+            part = response.topics[0].partitions[0]
+            part.leader_id, part.leader_epoch = FORMER, min(part.leader_epoch, 0)
+            changed.append(FORMER)
+        return response
+
+    cluster.on_answer(send_back)
+    return changed
+
+
 def _read(consumer: Any, virtual: VirtualHandler, seconds: float) -> list[int]:
     until = virtual.now() + seconds
     read: list[int] = []
@@ -119,19 +138,10 @@ def test_an_offset_is_tried_at_the_present_leader_each_time_that_old_metadata_le
             assert _read(consumer, virtual, 2) == [MANY - 1]
             read: list[int] = []
             for _ in range(2):
-                named = [FORMER]
-
-                def send_back(call: Call, response: Any, named: list[int] = named) -> Any:
-                    """Make the next answer about leaders one of a broker that is cut off."""
-                    if isinstance(response, wire.MetadataResponse) and named:
-                        part = response.topics[0].partitions[0]
-                        part.leader_id, part.leader_epoch = named.pop(), min(part.leader_epoch, 0)
-                    return response
-
                 cluster.fail("Fetch", "NOT_LEADER_OR_FOLLOWER", times=1)
-                cluster.on_answer(send_back)
+                named = _name_former(cluster, times=1)
                 read += _read(consumer, virtual, 5)
-                assert not named
+                assert named == [FORMER]
             return read
 
     assert scheduler.run(program) == []
@@ -168,15 +178,7 @@ def test_a_leader_that_does_not_know_the_epoch_of_what_was_read_is_no_error(
             _consuming_from(client, MANY - 1) as consumer,
         ):
             assert _read(consumer, virtual, 2) == [MANY - 1]
-
-            def send_back(call: Call, response: Any) -> Any:
-                """Make all brokers name the former leader alone."""
-                if isinstance(response, wire.MetadataResponse):
-                    part = response.topics[0].partitions[0]
-                    part.leader_id, part.leader_epoch = FORMER, 0
-                return response
-
-            cluster.on_answer(send_back)
+            _name_former(cluster)
             cluster.fail("Fetch", "NOT_LEADER_OR_FOLLOWER", times=1)
             return _read(consumer, virtual, 5)
 

@@ -57,6 +57,36 @@ def _times(producer: Any, virtual: VirtualHandler, partition: int, seconds: floa
     return times
 
 
+@contextmanager
+def _sent_to_one(virtual: VirtualHandler, linger_ms: int) -> Iterator[tuple[FakeCluster, Any]]:
+    """Yield two brokers, of which the first leads the only partition, and a producer that has sent it a message."""
+    with (
+        FakeCluster(2, handler=virtual, as_version="3.6") as cluster,
+        KafkaClient(cluster.hosts, handler=virtual) as client,
+        client.producer(linger_ms=linger_ms) as producer,
+    ):
+        cluster.create_topic("orders", 1, 2)
+        cluster.set_leader("orders", 0, 1)
+        producer.produce("orders", b"first").get(5)
+        yield cluster, producer
+
+
+def _refusing(virtual: VirtualHandler, names: str | tuple[str, ...], times: list[float]) -> Callable[..., Any]:
+    """Return a `spawn` that starts no workers of these names.
+
+    :param times: gets when it has refused one (s)
+    """
+    spawn = virtual.spawn
+
+    def spawn_others(*args: Any, name: str, **kwargs: Any) -> Any:
+        if name.startswith(names):
+            times.append(virtual.now())
+            raise WorkerNotStartedError("the system starts no thread")
+        return spawn(*args, name=name, **kwargs)
+
+    return spawn_others
+
+
 def test_no_message_waits_for_metadata_that_was_old(scheduler: Scheduler, virtual: VirtualHandler) -> None:
     """A sender asked itself, and sent nothing for as long as the socket timeouts of the brokers that gave no answer."""
 
@@ -105,31 +135,29 @@ def test_close_does_not_wait_for_a_look_up_for_long(scheduler: Scheduler, virtua
 def test_the_sender_asks_if_no_worker_can_be_started(
     scheduler: Scheduler, virtual: VirtualHandler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spawn, refused = virtual.spawn, []
+    """Other senders find that look-up under way: each would ask on its own, too."""
+    refused: list[float] = []
+    under_way: list[bool] = []
+    refresh = Routing.refresh
 
-    def spawn_no_look_up(*args: Any, name: str, **kwargs: Any) -> Any:
-        if name.startswith("pykafka.LeaderLookup"):
-            refused.append(name)
-            raise WorkerNotStartedError("the system starts no thread")
-        return spawn(*args, name=name, **kwargs)
+    def watched(routing: Routing) -> bool:
+        under_way.append(routing.lookup.is_under_way)
+        return refresh(routing)
 
     def program() -> int:
-        with (
-            FakeCluster(2, handler=virtual, as_version="3.6") as cluster,
-            KafkaClient(cluster.hosts, handler=virtual) as client,
-            client.producer(linger_ms=20) as producer,
-        ):
-            cluster.create_topic("orders", 1, 2)
-            producer.produce("orders", b"first").get(5)
-            monkeypatch.setattr(virtual, "spawn", spawn_no_look_up)
+        with _sent_to_one(virtual, 20) as (cluster, producer):
+            monkeypatch.setattr(virtual, "spawn", _refusing(virtual, "pykafka.LeaderLookup", refused))
+            monkeypatch.setattr(Routing, "refresh", watched)
             cluster.set_leader("orders", 0, 2)
             cluster.set_leader("orders", 0, 1)
             cluster.set_leader("orders", 0, 2)
             sent = [producer.produce("orders", b"moved") for _ in range(3)]
-            return max(one.get(5).offset for one in sent)
+            return max(int(one.get(5).offset) for one in sent)
 
     assert scheduler.run(program) == 3
     assert refused
+    assert all(under_way)
+    assert under_way
 
 
 @pytest.mark.parametrize("refused", ["pykafka.OwnedBroker", ("pykafka.OwnedBroker", "pykafka.LeaderLookup")])
@@ -140,22 +168,9 @@ def test_a_new_leader_whose_sender_cannot_be_started_is_looked_up_again(
     spawn = virtual.spawn
     times: list[float] = []
 
-    def spawn_few(*args: Any, name: str, **kwargs: Any) -> Any:
-        if name.startswith(refused):
-            times.append(virtual.now())
-            raise WorkerNotStartedError("the system starts no thread")
-        return spawn(*args, name=name, **kwargs)
-
     def program() -> float:
-        with (
-            FakeCluster(2, handler=virtual, as_version="3.6") as cluster,
-            KafkaClient(cluster.hosts, handler=virtual) as client,
-            client.producer(linger_ms=5) as producer,
-        ):
-            cluster.create_topic("orders", 1, 2)
-            cluster.set_leader("orders", 0, 1)
-            producer.produce("orders", b"first").get(5)
-            monkeypatch.setattr(virtual, "spawn", spawn_few)
+        with _sent_to_one(virtual, 5) as (cluster, producer):
+            monkeypatch.setattr(virtual, "spawn", _refusing(virtual, refused, times))
             cluster.set_leader("orders", 0, 2)
             moved = producer.produce("orders", b"moved")
             virtual.sleep(2)
