@@ -454,10 +454,14 @@ class Assignment(ABC):
         for owned in self._owned(offsets):
             self.in_process.processed(owned, offsets[owned.key])
 
-    def _consumed_in(self, key: TopicPartition) -> UUID | None:
-        """Return the id of the topic that a partition's position is of; None if it is not known."""
+    def _consumed_in(self, key: TopicPartition, offset: int | None) -> UUID | None:
+        """Return the id of the topic that an offset of a partition is of, by default its position; None if it is not known."""
         owned = self.partitions.get(key)
-        return None if owned is None else owned.topic_id
+        if owned is None:
+            return None
+        former = owned.former  # the application has records of that topic only: an offset that it names is of no other
+        is_former = former and owned.position == former[1] and offset not in (None, former[1])
+        return former[0] if former and is_former else owned.topic_id
 
     def _epoch_before(self, key: TopicPartition, offset: int) -> int:
         """Return the leader epoch of the record before an offset; -1 if it is not known."""

@@ -54,6 +54,7 @@ cdef class OwnedPartition:
     cdef public object fetcher
     cdef public object trouble_since
     cdef public object topic_id
+    cdef public object former
     cdef public int leader_epoch
     cdef public object leader_epochs
     cdef object __weakref__

@@ -110,6 +110,7 @@ class OwnedPartition:
         self.fetcher: Any = None
         self.trouble_since: float | None = None
         self.topic_id: UUID | None = None  # of the topic that the position is of
+        self.former: tuple[UUID, int] | None = None  # a topic made anew: the former id, and where the new one begins
         self.leader_epoch = NO_EPOCH  # of the leader that the client knew when it began to fetch there
         self.leader_epochs = LeaderEpochs()
 
@@ -118,7 +119,7 @@ class OwnedPartition:
         fresh = OwnedPartition(self.partition, buffers, self.max_messages, self.max_bytes)
         fresh.position = fresh.fetch_offset = self.position
         fresh.last_offset_consumed = self.last_offset_consumed
-        fresh.topic_id = self.topic_id
+        fresh.topic_id, fresh.former = self.topic_id, self.former
         fresh.paused = self.paused
         fresh.leader_epochs = self.leader_epochs
         if self.taken_in == self.buffers.calls:
@@ -564,7 +565,7 @@ class Buffers:
             if 0 <= moves != owned.moves:
                 return False
             self._move(owned, position, last_offset_consumed)
-            owned.leader_epochs = LeaderEpochs() if leader_epochs is None else leader_epochs
+            owned.leader_epochs, owned.former = leader_epochs or LeaderEpochs(), None
             return True
 
     def correct(self, owned: OwnedPartition, moves: int, before: int, after: int) -> bool:

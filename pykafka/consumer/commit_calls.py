@@ -166,8 +166,9 @@ class Committing:
                 raise self._went("the consumer is out of its group, or was out of it, since it read its records")
             if gone:
                 raise self._went(f"the group has not given this consumer {', '.join(map(str, gone))}")
-        epochs = {key: group.epoch_before(key, one.offset) for key, one in offsets.items()}
-        return InTransaction(group, identity, offsets, epochs, group.topic_ids(offsets, deadline))
+        plain = {key: one.offset for key, one in offsets.items()}
+        epochs = {key: group.epoch_before(key, offset) for key, offset in plain.items()}
+        return InTransaction(group, identity, offsets, epochs, group.topic_ids(plain, deadline))
 
     def _check_held(self) -> None:
         """Check that the consumer reads all partitions still of which the application has records without a commit.

@@ -181,9 +181,9 @@ class Commits:
         :param deadline: of all attempts, of the handler's clock (s)
         """
         owns = self.group.membership.may_commit
-        identity, of = self.group.membership.identity, self.group.ids_of(offsets)
         texts = {key: one.metadata for key, one in offsets.items()}
         plain = {key: one.offset for key, one in offsets.items()}
+        identity, of = self.group.membership.identity, self.group.ids_of(plain)
 
         def make() -> dict[TopicPartition, OffsetAndMetadata]:
             committed = self._made(plain, texts, None, of, identity, min(deadline, self.until), owns)

@@ -154,8 +154,8 @@ class GroupOffsets:
         self._pauses = Backoff(backoff_ms, max(backoff_ms, BACKOFF_MAX_MS), cluster.handler.random)
         self._max_retries = max_retries
         self.membership = membership or Membership()
-        #: Returns the id of the topic in which a partition's offset was consumed; None if it is not known.
-        self.consumed_in: Callable[[TopicPartition], UUID | None] = _unknown
+        #: Returns the id of the topic that an offset of a partition (None: its position) is of; None if it is not known.
+        self.consumed_in: Callable[[TopicPartition, int | None], UUID | None] = _unknown
         #: Returns the leader epoch of the record before an offset of a partition; -1 if it is not known.
         self.epoch_before: Callable[[TopicPartition, int], int] = _no_epoch
         self._coordinator: Node | None = None
@@ -235,7 +235,7 @@ class GroupOffsets:
             self._check_session(owns, remaining)  # it may have ended since the first attempt
             if callable(offsets):
                 # first the ids: an offset that is newer than its id is not committed, which is safe
-                of.update(self.ids_of(remaining))
+                of.update(self.ids_of(dict.fromkeys(remaining)))
                 remaining.update({key: offset for key, offset in current().items() if key in remaining})
             for key, error in recreated_each({key: of.get(key) for key in remaining}, self._cluster).items():
                 gone[key] = remaining.pop(key)
@@ -470,18 +470,18 @@ class GroupOffsets:
             return by_id
         return coordinator.api_version(request, by_name, left)
 
-    def ids_of(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, UUID | None]:
-        """Return the id of the topic that the offset of each partition is of; None if it is not known."""
-        return {key: self.consumed_in(key) for key in keys}
+    def ids_of(self, offsets: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, UUID | None]:
+        """Return the id of the topic that the offset of each partition (None: its position) is of; None if it is not known."""
+        return {key: self.consumed_in(key, offset) for key, offset in offsets.items()}
 
-    def topic_ids(self, keys: Collection[TopicPartition], deadline: float) -> dict[str, UUID]:
+    def topic_ids(self, offsets: Mapping[TopicPartition, int], deadline: float) -> dict[str, UUID]:
         """Return the ids of the topics that offsets are of, for a transaction; none if one of them is unknown.
 
         :param deadline: of all attempts to find topics that metadata lacks, of the handler's clock (s)
         :raises TopicRecreatedError: the client knows already that a topic was deleted and recreated
         :raises UnknownTopicId: metadata lacks a topic, also after all retries
         """
-        of, api = self.ids_of(keys), "TxnOffsetCommit"
+        of, api = self.ids_of(offsets), "TxnOffsetCommit"
 
         def attempt() -> None:
             if gone := gone_each(of, self._cluster, api):
@@ -490,7 +490,7 @@ class GroupOffsets:
         self._retrying(attempt, deadline)
         for error in recreated_each(of, self._cluster, api).values():
             raise error
-        return self._ids(keys, of)
+        return self._ids(offsets, of)
 
     def _ask_for_ids(self, error: UnknownTopicId, deadline: float) -> None:
         """Ask which topic has that name now: the next attempt compares, and names its id."""
@@ -577,7 +577,7 @@ def _text(metadata: Mapping[Any, str], key: TopicPartition) -> str:
     return metadata.get(key, metadata.get(key.topic, ""))
 
 
-def _unknown(_: TopicPartition) -> UUID | None:
+def _unknown(_: TopicPartition, _offset: int | None) -> UUID | None:
     return None
 
 

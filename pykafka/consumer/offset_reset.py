@@ -98,6 +98,8 @@ class Resets:
         owned, error, before = failed.owned, failed.error, failed.owned.position
         if not consumer.buffers.move(owned, offset, offset - 1, failed.moves):
             return
+        if isinstance(error, TopicRecreatedError) and error.old_id is not None:
+            owned.former = error.old_id, offset  # until a record of the new one is handed out
         owned.topic_id = None
         if isinstance(error, TopicRecreatedError):
             log.warning(

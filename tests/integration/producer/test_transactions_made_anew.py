@@ -15,6 +15,7 @@ from pykafka.network.node import Node
 from pykafka.protocol import wire
 from tests.brokers import KafkaCluster
 from tests.support.topics import create_topic, make_anew
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("topic ids", "transactions"), pytest.mark.timeout(120)]
 
@@ -29,12 +30,15 @@ def filled(client: KafkaClient, values: list[bytes]) -> str:
 
 @pytest.mark.parametrize("protocol", ["classic", pytest.param("consumer", marks=pytest.mark.needs("assigning"))])
 @pytest.mark.parametrize(
-    "knows", [True, pytest.param(False, marks=pytest.mark.needs("transactions by id"))], ids=["client", "broker"]
+    "knows", ["client", "consumer", pytest.param("broker", marks=pytest.mark.needs("transactions by id"))]
 )
 def test_the_commit_says_that_the_topic_was_made_anew(
-    kafka: KafkaCluster, handler: Handler, knows: bool, protocol: str
+    kafka: KafkaCluster, handler: Handler, knows: str, protocol: str
 ) -> None:
-    """Without ids the group skipped as many records of the new topic as it had read of the former one."""
+    """Without ids the group skipped as many records of the new topic as it had read of the former one.
+
+    The client knows by the metadata of another call, its consumer has gone to the new topic, or only the broker knows.
+    """
     with KafkaClient(kafka.hosts, handler=handler) as client, KafkaClient(kafka.hosts) as other:
         given, made, group = filled(other, [b"former"] * 9), create_topic(client).name, f"g-{uuid.uuid4().hex[:8]}"
         key = TopicPartition(given, 0)
@@ -49,8 +53,10 @@ def test_the_commit_says_that_the_topic_was_made_anew(
                 with producer.transaction(consumer):
                     producer.produce(made, records[0].value).get(20)
                     make_anew(other, given)
-                    if knows:
+                    if knows != "broker":
                         client.cluster.update([given])
+                    if knows == "consumer":
+                        until(handler, lambda: consumer.position(key) == 0)
                     producer.send_offsets(consumer, {key: 9})
             cause = caught.value.__cause__
             assert isinstance(cause, TopicRecreatedError)

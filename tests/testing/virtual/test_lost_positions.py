@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient, KafkaConsumer, KafkaProducer
+from pykafka import KafkaClient, KafkaConsumer, KafkaProducer, Record
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import OwnedPartition
 from pykafka.exceptions import (
@@ -514,3 +514,84 @@ def test_a_transaction_commits_no_offset_of_a_topic_that_is_gone(
     assert isinstance(error, TopicRecreatedError if returns else UnknownTopicId)
     assert found == {}
     assert took < 2 * OUTAGE_S
+
+
+def go_to_the_new_topic(
+    cluster: FakeCluster, consumer: KafkaConsumer, other: KafkaClient, virtual: VirtualHandler
+) -> None:
+    """Read nine records, recreate the topic, and wait until the consumer is at the start of the new one."""
+    with other.producer() as producer:
+        producer.produce_many(ORDERS.topic, [b"old"] * 9)
+    consumer.assign([ORDERS])
+    read = 0
+    while read < 9:
+        read += len(consumer.poll(timeout=SOON_S))
+    other.admin.delete_topics([ORDERS.topic])
+    cluster.create_topic(ORDERS.topic, 1)
+    until = virtual.now() + 10 * SOON_S
+    while consumer.position(ORDERS) != 0 and virtual.now() < until:
+        assert not consumer.poll(timeout=0.5)
+    assert consumer.position(ORDERS) == 0
+
+
+@pytest.mark.parametrize("how", ["commit", "commit_async", "record", "transaction"])
+@pytest.mark.parametrize("release", ["2.8.2", "4.4"])
+def test_an_offset_that_the_application_names_is_of_the_topic_whose_records_it_has(
+    scheduler: Scheduler, virtual: VirtualHandler, release: str, how: str
+) -> None:
+    """The consumer had gone to the new topic by then, so offset 9 counted for that one, of which nobody had read anything."""
+
+    def program() -> tuple[BaseException | None, list[int | None]]:
+        with (
+            FakeCluster(1, {ORDERS.topic: 1}, handler=virtual, as_version=release) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual, metadata_max_age_ms=2_000) as client,
+            KafkaClient(cluster.hosts, handler=virtual) as other,
+            client.consumer(group="readers", auto_commit=False, auto_offset_reset="earliest") as consumer,
+            client.producer(transactional_id="results") as producer,
+        ):
+            go_to_the_new_topic(cluster, consumer, other, virtual)
+            record = Record(ORDERS.topic, 0, 8, None, b"old", [], None)
+            error: BaseException | None = None
+            if how == "transaction":
+                with pytest.raises(TransactionAbortableError) as aborted, producer.transaction():
+                    producer.send_offsets(consumer, {ORDERS: 9})
+                error = aborted.value
+            elif how == "commit_async":
+                errors: list[BaseException | None] = []
+                consumer.commit_async({ORDERS: 9}, lambda found, _: errors.append(found))
+                virtual.sleep(SOON_S)
+                error = errors[0]
+            else:
+                with pytest.raises(OffsetsNotCommitted) as refused:
+                    consumer.commit(record if how == "record" else {ORDERS: 9})
+                error = refused.value
+            found = [other.admin.list_group_offsets("readers")["readers"].get(ORDERS)]
+            consumer.commit({ORDERS: consumer.position(ORDERS)})  # the start of the new one
+            with other.producer() as writer:
+                writer.produce_many(ORDERS.topic, [b"new"] * 3)
+            assert read_to(consumer, virtual, b"new")[0] == b"new"
+            consumer.commit({ORDERS: 1})
+            found.append(other.admin.list_group_offsets("readers")["readers"][ORDERS])
+            return None if error is None else error.__cause__, [one and one.offset for one in found]
+
+    error, found = scheduler.run(program)
+    assert isinstance(error, TopicRecreatedError)
+    assert found == [None, 1]
+
+
+def test_an_offset_that_is_named_after_a_seek_is_of_the_topic_that_there_is_now(
+    scheduler: Scheduler, virtual: VirtualHandler
+) -> None:
+    def program() -> int | None:
+        with (
+            FakeCluster(1, {ORDERS.topic: 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+            KafkaClient(cluster.hosts, handler=virtual) as other,
+            client.consumer(group="readers", auto_commit=False, auto_offset_reset="earliest") as consumer,
+        ):
+            go_to_the_new_topic(cluster, consumer, other, virtual)
+            consumer.seek(ORDERS, 0)
+            consumer.commit({ORDERS: 2})
+            return other.admin.list_group_offsets("readers")["readers"][ORDERS].offset
+
+    assert scheduler.run(program) == 2
