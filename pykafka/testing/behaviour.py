@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from pykafka.exceptions import OutOfOrderSequenceNumber, UnknownProducerId
+
 _NEWEST: Final[tuple[int, ...]] = (4, 4)
 
 
@@ -22,8 +24,10 @@ class DataPath:
         self.unpacks = numbers < (0, 11)
         #: How many batches of a producer a log remembers.
         self.remembered = 1 if numbers < (1,) else 5
-        #: Whether producers that a log does not know have to begin at 0.
-        self.refuses_unknown = numbers < (2, 5)
+        #: What a producer gets that a log does not know and that does not begin at 0; None: it may write.
+        self.unknown_producer = (
+            None if numbers >= (2, 5) else UnknownProducerId if numbers >= (1,) else OutOfOrderSequenceNumber
+        )
         #: Whether a log forgets producers whose records are deleted (KAFKA-7190).
         self.forgets_deleted = numbers < (2, 4)
         #: Whether readers of uncommitted records are told the last stable offset, too.
@@ -43,6 +47,8 @@ class GroupPath:
         self.waits_for_sync = numbers < (2,)
         #: Whether such a member has to be one.
         self.looks_at_members = numbers >= (0, 10)
+        #: Whether an instance id that is no member's is ignored if the member id is right.
+        self.takes_strange_instances = numbers < (3,)
         #: The name of that state.
         self.completing = "AwaitingSync" if numbers < (1, 1) else "CompletingRebalance"
         #: Whether groups without members are gone.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from pykafka.exceptions import InvalidProducerEpoch, OutOfOrderSequenceNumber, UnknownProducerId
+from pykafka.exceptions import InvalidProducerEpoch, OutOfOrderSequenceNumber, ProtocolClientError
 
 if TYPE_CHECKING:
     from pykafka.protocol.records import RawBatch
@@ -85,19 +85,19 @@ class ProducerStates:
         latest = list(state.batches)[-remembered:]
         return next((known for known in latest if known.first == raw.base_sequence and known.last == last), None)
 
-    def check(self, raw: RawBatch, refuses_unknown: bool = False) -> None:
+    def check(self, raw: RawBatch, refused: type[ProtocolClientError] | None = None) -> None:
         """Check epoch and sequence number of a batch with a producer id.
 
         :param raw: the batch
-        :param refuses_unknown: whether a producer that the log does not know has to begin at 0, as until Kafka 2.4
+        :param refused: raised for a producer that the log does not know, unless it begins at 0; None: it may write
         :raises ProtocolClientError: it must not be written
         """
         state = self.by_id.get(raw.producer_id)
         first = raw.base_sequence
         who = f"producer {raw.producer_id} with epoch {raw.producer_epoch}"
         if state is None:
-            if refuses_unknown and first != 0:
-                raise UnknownProducerId(f"{who} is not known here, and begins at sequence number {first}")
+            if refused is not None and first != 0:
+                raise refused(f"{who} is not known here, and begins at sequence number {first}")
             return
         if raw.producer_epoch < state.epoch:
             raise InvalidProducerEpoch(f"{who} was replaced by a producer with epoch {state.epoch}")

@@ -120,7 +120,7 @@ def test_no_broker_tells_a_producer_of_an_unclean_election(idempotent: bool) -> 
     run(program)
 
 
-@pytest.mark.parametrize("as_version", ["1.1", "2.4"])
+@pytest.mark.parametrize("as_version", ["0.11", "1.1", "2.4"])
 def test_a_producer_writes_on_after_its_records_are_deleted(as_version: str) -> None:
     """Brokers before 2.4 know the producer no more then (UNKNOWN_PRODUCER_ID): all is stored once and in order."""
 

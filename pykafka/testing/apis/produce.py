@@ -135,7 +135,7 @@ def _check_producers(
                 answer.log_start_offset = partition.log.start
             raise
     answer.log_start_offset = partition.log.start  # with errors of the log, too
-    partition.log.producers.check(raw, state.data_path.refuses_unknown)
+    partition.log.producers.check(raw, state.data_path.unknown_producer)
     if not raw.is_transactional and raw.producer_id in partition.log.open_transactions:
         raise InvalidTxnState(f"producer {raw.producer_id} has a transaction under way here")
     if raw.is_transactional and call.version >= _FIRST_THAT_ADDS:

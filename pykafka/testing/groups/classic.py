@@ -364,8 +364,13 @@ class ClassicGroup(Group[ClassicMember]):
 
     # -- SyncGroup, Heartbeat, LeaveGroup --
 
+    def _member(self, member_id: str, instance_id: str | None) -> ClassicMember:
+        if self._settings.path.takes_strange_instances and instance_id not in self.static_members:
+            return self.member(member_id)
+        return self.member(member_id, instance_id)
+
     def _current(self, member_id: str, instance_id: str | None, generation: int) -> ClassicMember:
-        member = self.member(member_id, instance_id)
+        member = self._member(member_id, instance_id)
         if generation != self.generation:
             raise IllegalGeneration(f"group {self.name} is in generation {self.generation}, not {generation}")
         return member
@@ -436,7 +441,7 @@ class ClassicGroup(Group[ClassicMember]):
             member_id = self.static_members.get(instance_id, UNKNOWN)
             if not member_id:
                 raise UnknownMemberId(f"group {self.name} has no static member {instance_id}")
-        self._remove_and_rebalance(self.member(member_id, instance_id))
+        self._remove_and_rebalance(self._member(member_id, instance_id))
 
     # -- who goes --
 

@@ -312,7 +312,7 @@ class ConsumerGroup(Group[ConsumerMember]):
         """Raise the error that refuses a commit, if one does."""
         if (commit.epoch < 0 and self.is_empty) or (commit.is_transactional and commit.is_anonymous):
             return
-        member = self.member(commit.member_id, commit.instance_id)
+        member = self.member(commit.member_id)  # coordinators do not look at the instance id of a commit
         if member.classic is None and not commit.is_transactional and commit.version < 9:
             raise UnsupportedVersion(
                 "OffsetCommit version 9 or above must be used by members using the modern group protocol"

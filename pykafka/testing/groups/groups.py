@@ -202,7 +202,7 @@ class Groups:
         group = self._groups.get(name)
         if group is None:
             if commit.epoch >= 0:
-                if commit.version >= 9 and not commit.is_transactional:
+                if self.settings.path.next_generation and commit.version >= 9 and not commit.is_transactional:
                     raise GroupIdNotFound(f"Group {name} not found.")
                 raise IllegalGeneration(f"there is no group {name}")
             group = self._new_classic(name)

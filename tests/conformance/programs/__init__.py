@@ -4,6 +4,7 @@ from tests.conformance.programs.groups import GROUPS
 from tests.conformance.programs.permissions import PERMISSIONS
 from tests.conformance.programs.reading import READING
 from tests.conformance.programs.sharegroups import SHARE_GROUPS
+from tests.conformance.programs.staticmembers import STATIC_MEMBERS
 from tests.conformance.programs.topics import TOPICS
 from tests.conformance.programs.transactions import TRANSACTIONS
 from tests.conformance.programs.writing import WRITING
@@ -11,7 +12,7 @@ from tests.conformance.programs.writing import WRITING
 #: By name.
 PROGRAMS = {
     program.__name__: program
-    for program in (*TOPICS, *WRITING, *READING, *GROUPS, *TRANSACTIONS, *SHARE_GROUPS, *PERMISSIONS)
+    for program in (*TOPICS, *WRITING, *READING, *GROUPS, *STATIC_MEMBERS, *TRANSACTIONS, *SHARE_GROUPS, *PERMISSIONS)
 }
 
 __all__ = ["PERMISSIONS", "PROGRAMS"]

@@ -44,16 +44,22 @@ def writes_that_are_refused(speaker: Speaker) -> None:
     speaker.say("what is there", fetch_request(speaker, lowest, "refused", 0), lowest)
 
 
-def sequences(speaker: Speaker) -> None:
-    """Write as an idempotent producer: in order, twice, with a gap, in an older epoch."""
-    if not speaker.has(wire.InitProducerIdRequest):
-        return
-    make_topic(speaker, "sequences")
+def new_producer_id(speaker: Speaker) -> int:
+    """Return the id of a new idempotent producer; wait until its coordinator has begun its work."""
     for _ in range(200):
         found = speaker.ask(wire.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000))
         if found.error_code not in LOADING:
             break
         speaker.wait(0.05)
+    return found.producer_id
+
+
+def sequences(speaker: Speaker) -> None:
+    """Write as an idempotent producer: in order, twice, with a gap, in an older epoch."""
+    if not speaker.has(wire.InitProducerIdRequest):
+        return
+    make_topic(speaker, "sequences")
+    producer_id = new_producer_id(speaker)
     version = min(speaker.versions(wire.ProduceRequest)[-1], 12)
     for label, epoch, sequence, count in (
         ("first", 0, 0, 2),
@@ -69,7 +75,7 @@ def sequences(speaker: Speaker) -> None:
         records = messages(
             version,
             [f"{label}-{number}" for number in range(count)],
-            producer_id=found.producer_id,
+            producer_id=producer_id,
             producer_epoch=epoch,
             base_sequence=sequence,
         )
@@ -77,4 +83,38 @@ def sequences(speaker: Speaker) -> None:
     read_all(speaker, "all", 4, "sequences")
 
 
-WRITING = (writes_of_each_version, writes_that_are_refused, sequences)
+def producers_whose_records_are_deleted(speaker: Speaker) -> None:
+    """Delete the records of idempotent producers, and let them write on: brokers before 2.4 know them no more."""
+    if not speaker.has(wire.InitProducerIdRequest):
+        return
+    version, topic = min(speaker.versions(wire.ProduceRequest)[-1], 12), "deleted"
+    make_topic(speaker, topic)
+
+    def write(label: str, producer_id: int, sequence: int, count: int = 1) -> None:
+        values = [f"{label}-{number}" for number in range(count)]
+        records = messages(version, values, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+        speaker.say(label, produce_request(speaker, version, topic, records), version)
+
+    def delete(before: int) -> None:
+        row = wire.DeleteRecordsRequest.Topic.Partition(partition_index=0, offset=before)
+        wanted = wire.DeleteRecordsRequest.Topic(name=topic, partitions=[row])
+        speaker.say(f"delete before {before}", wire.DeleteRecordsRequest(topics=[wanted], timeout_ms=10_000))
+
+    one, other = new_producer_id(speaker), new_producer_id(speaker)
+    write("one", one, 0, 2)
+    write("other", other, 0)
+    delete(2)
+    write("one goes on", one, 2)
+    write("other goes on", other, 1)
+    delete(-1)
+    write("other goes on with nothing there", other, 2)
+    write("other begins anew", other, 0)
+    write("one sends its last batch again", one, 2)
+    delete(-1)
+    write("one begins anew", one, 0)
+    write("one goes on from there", one, 1)
+    write("a gap", one, 3)
+    read_all(speaker, "all", 4, topic)
+
+
+WRITING = (writes_of_each_version, writes_that_are_refused, sequences, producers_whose_records_are_deleted)
