@@ -21,8 +21,11 @@ from pykafka.consumer.partition_discovery import PartitionDiscovery
 from pykafka.exceptions import NoBrokersAvailableError
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.interrupts import is_at_work
+from pykafka.health.watch import Watch
 from pykafka.network.patience import Patience
+from pykafka.otel.finisher import SpanFinisher
 from pykafka.prometheus import KafkaCollector
+from pykafka.security.background_calls import BackgroundCalls
 from pykafka.telemetry.telemetry import Telemetry
 from pykafka.testing import FakeCluster
 from tests.support.interrupts import Interrupted, interrupted_starts
@@ -199,6 +202,37 @@ def topic_lookup(setting: Setting) -> Site:
     return Site(begin, producer.close)
 
 
+def gone(name: str) -> None:
+    until(ThreadingHandler(), lambda: not threads(name))
+
+
+def watch(setting: Setting) -> Site:
+    owner = Watch(ThreadingHandler())
+    owner._know(setting.client.cluster)
+
+    def end() -> None:
+        setting.client.close()
+        owner.hurry()
+        gone("pykafka.Watch")
+
+    return Site(owner._start, end)
+
+
+def spans(setting: Setting) -> Site:
+    owner = SpanFinisher(ThreadingHandler(), lambda *_: None)
+
+    def end() -> None:
+        owner.stop()
+        gone("pykafka.otel")
+
+    return Site(lambda: owner.add(mock.Mock(end=setting.work)), end)
+
+
+def token_call(setting: Setting) -> Site:
+    owner = BackgroundCalls("pykafka.Call")
+    return Site(lambda: owner.join(ThreadingHandler(), setting.work), lambda: gone("pykafka.Call"))
+
+
 SITES: dict[str, Callable[[Setting], Site]] = {
     "pykafka.Fetcher": fetcher,
     "pykafka.Background": background_worker,
@@ -214,6 +248,9 @@ SITES: dict[str, Callable[[Setting], Site]] = {
     "pykafka.Patience": patience,
     "pykafka.prometheus": prometheus,
     "pykafka.look_up": topic_lookup,
+    "pykafka.Watch": watch,
+    "pykafka.otel": spans,
+    "pykafka.Call": token_call,
 }
 
 
@@ -222,10 +259,9 @@ def test_a_thread_whose_start_was_interrupted_is_the_only_one_and_ends(
     client: KafkaClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     """Nobody stopped it or waited for it, and the next call started another one beside it."""
-    gate, entered = threading.Event(), list[object]()
+    gate = threading.Event()
 
     def work(*_: object, **__: object) -> None:
-        entered.append(None)
         gate.wait(20)
 
     site = SITES[name](Setting(client, tmp_path, monkeypatch, work))
@@ -236,10 +272,26 @@ def test_a_thread_whose_start_was_interrupted_is_the_only_one_and_ends(
     assert len(first) == 1
     site.begin()
     assert [one for one in threads(name) if one not in before] == first
-    assert len(entered) <= 1
     gate.set()
     site.end()
     assert threads(name) == []
+
+
+def test_spans_end_by_the_next_start_if_an_interrupt_has_prevented_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No span ended any more."""
+    handler, ended = ThreadingHandler(), list[object]()
+    owner = SpanFinisher(handler, lambda *_: None)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise Interrupted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner._native, "spawn", interrupted)
+        with pytest.raises(Interrupted):
+            owner.add(mock.Mock(end=ended.append))
+    owner.add(mock.Mock(end=ended.append))
+    owner.stop()
+    assert len(ended) == 2
 
 
 def test_a_sender_whose_start_was_interrupted_is_the_only_one_and_ends(client: KafkaClient) -> None:
