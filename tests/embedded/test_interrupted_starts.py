@@ -58,7 +58,7 @@ class Site(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What a site may use.
+    """A site may use this.
 
     :param work: what the thread does, if it would end at once: it waits until both calls are over
     """
