@@ -171,6 +171,11 @@ class OwnedWorker(Worker):
         return self._worker is not None and self._worker.interrupt()
 
 
+def is_at_work(worker: Worker | None) -> bool:
+    """Return whether there is a worker that was started, and has not ended: who finds none starts another."""
+    return worker is not None and worker.is_alive()
+
+
 class SingleCaller:
     """Lets one call in at a time; a second one is refused, or waits.
 

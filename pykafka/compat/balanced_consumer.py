@@ -167,10 +167,10 @@ class BalancedConsumer(GroupConsumer):
         self._setup_zookeeper(options.zookeeper_hosts, options.zookeeper_connection_timeout_ms)
         self._add_self()
 
-    def _start_worker(self) -> Any:
+    def _start_worker(self) -> None:
         self._check_at = self._handler.now() + self._check_interval_s
         leave = partial(_leave, *self._session_and_nodes(), self._consumer_group)
-        return self._spawn_worker(leave, f"pykafka.Rebalance.{self._topic.name}")
+        self._spawn_worker(leave, f"pykafka.Rebalance.{self._topic.name}")
 
     def _interrupt(self) -> None:
         self._wanted.set()

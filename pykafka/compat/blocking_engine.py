@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.consumer.commits import Commits
@@ -13,6 +14,7 @@ from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.startrules import StartRules
 from pykafka.exceptions import InvalidMessageError, KafkaException
+from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.metrics.listener import POLLED
 from pykafka.utils.backoff import Backoff
 
@@ -31,8 +33,14 @@ T = TypeVar("T")
 
 #: How long a start may take longer because it is committed (s).
 START_COMMIT_S = 5.0
+#: How often a start looks whether the owner of its consumer stops (s).
+STOP_POLL_S = 0.05
 #: The pause before the second attempt to commit a start (ms).
 START_PAUSE_MS = 100
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 class Hooks(Protocol):
@@ -178,7 +186,9 @@ class BlockingEngine(ConsumerEngine):
 
         owner = self.owner_stopping
         go_on = None if owner is None else lambda: not owner.is_set()
-        committed = {} if commits is None or not missing else commits.group.fetch(missing, go_on)
+        committed = {}
+        if commits is not None and missing:
+            committed = self._unless_stopped(partial(commits.group.fetch, missing, go_on))
         starts, _ = self.starts_after((committed, {}), dict.fromkeys(missing), find)
         for key, (offset, epochs) in starts.items():
             self.move(key, offset, offset - 1)
@@ -197,10 +207,38 @@ class BlockingEngine(ConsumerEngine):
         :raises KafkaException: no leader told an offset
         """
         timeout_ms = self.search_timeout_ms or self.cluster.socket_timeout_ms
-        offsets, errors = self.find_each_offset(wanted, timeout_ms, patient=True)
+        offsets, errors = self._unless_stopped(partial(self.find_each_offset, wanted, timeout_ms, patient=True))
         for error in errors.values():
             raise error
         return offsets
+
+    def _unless_stopped(self, ask: Callable[[], T]) -> T:
+        """Return what a function returns; a worker calls it, so that an owner that stops does not wait for a silent broker.
+
+        :param ask: asks brokers, and changes nothing; after a stop the worker ends with the answer
+        :raises ConsumerStoppedException: the owner has stopped meanwhile
+        """
+        owner = self.owner_stopping
+        if owner is None:
+            return ask()
+        outcome: list[Callable[[], T]] = []
+
+        def call() -> None:
+            try:
+                found = ask()
+                outcome.append(lambda: found)
+            except Exception as error:  # noqa: BLE001 - the call that waits raises it
+                outcome.append(partial(_raise, error))
+
+        worker = OwnedWorker(self.handler, call, f"pykafka.Positions.{self.name}")
+        try:
+            worker.start()
+        except RuntimeError:  # the system starts no thread at present
+            return ask()
+        while not worker.join(STOP_POLL_S):
+            if owner.is_set():
+                raise self.stopped()
+        return outcome[0]() if outcome else ask()  # a greenlet may be ended from outside
 
     def never_commit(self) -> dict[TopicPartition, int]:
         """Commit no more, except in `commit_offsets()`; return the offsets that are not committed."""

@@ -13,6 +13,7 @@ import uuid
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pykafka.compat.assignment_reader import AssignmentReader
@@ -20,6 +21,7 @@ from pykafka.compat.blocking_engine import unseen
 from pykafka.compat.simple_consumer import BATCH_MESSAGES
 from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.exceptions import ConsumerStoppedException, OffsetsNotCommitted
+from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.health import Viewed, watching
 from pykafka.metadata.lifecycle import Tether
 from pykafka.utils import old_attributes
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pykafka.compat.simple_consumer import SimpleConsumer
-    from pykafka.handlers import Handler
+    from pykafka.handlers import Handler, Worker
     from pykafka.handlers.base import EventType
     from pykafka.health.progress import Progress
     from pykafka.health.view import View
@@ -93,7 +95,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         self._midway = False
         self._here = self._handler.local()
         #: The worker that follows the assignment.
-        self._worker: Any = None
+        self._worker: Worker | None = None
         #: Of health: the error that has ended the consumer, that of the last attempt to follow the group, and what was seen.
         self._ended_by: BaseException | None = None
         self._last_error: Exception | None = None
@@ -171,7 +173,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         if self._running:
             return
         self._await_leaving()  # if a stop() was cut off
-        self._stopping = self._handler.Event()
+        self._stopping, self._worker = self._handler.Event(), None
         self._worker_exceptions.clear()
         self._ended_by = self._last_error = None
         self._positions.forget_lost()
@@ -180,17 +182,26 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
             self._enter()
             self._rebalance()
             if not self._stopping.is_set():  # by the callback
-                self._worker = self._start_worker()
+                self._start_worker()
         except BaseException:
-            self._running = False
-            self._stopping.set()
+            self._undo_start()
+            raise
+        self._on_start()
+
+    def _undo_start(self) -> None:
+        self._running = False
+        self._stopping.set()
+        worker, self._worker = self._worker, None
+        try:
+            if worker is not None:  # an interrupt came when it had begun
+                self._interrupt()
+                worker.join(self._stop_timeout_s)
+        finally:
             try:
                 self._halt_or_report()
             finally:
                 self._forget_positions()
                 self._leave()
-            raise
-        self._on_start()
 
     def stop(self) -> None:
         """Stop consuming, committing first if auto-commit is on; then leave the group, so that others can take over.
@@ -247,7 +258,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         """Prepare to take part in the group."""
 
     @abstractmethod
-    def _start_worker(self) -> Any:
+    def _start_worker(self) -> None:
         """Start the worker that follows the assignment; see `_spawn_worker`."""
 
     @abstractmethod
@@ -452,16 +463,16 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
 
     # -- the worker ----------------------------------------------------------------------------------------------------
 
-    def _spawn_worker(self, leave: Callable[[], None], name: str) -> Any:
+    def _spawn_worker(self, leave: Callable[[], None], name: str) -> None:
         """Start the worker that follows the assignment until `stop()`, or until the application has dropped this consumer.
 
         :param leave: leaves the group for a consumer that was dropped; does not refer to it
         """
         tether = Tether(self._stopping)
         self._cluster.stop_at_close(tether)
-        return self._handler.spawn(
-            _follow_assignment, weakref.ref(self), self._stopping, leave, os.getpid(), tether, name=name
-        )
+        run = partial(_follow_assignment, weakref.ref(self), self._stopping, leave, os.getpid(), tether)
+        self._worker = worker = OwnedWorker(self._handler, run, name)
+        worker.start()
 
     @abstractmethod
     def _turn(self, stopping: Any) -> tuple[EventType, float] | None:

@@ -184,12 +184,12 @@ class ManagedBalancedConsumer(GroupConsumer):
         self._generation_id, self._consumer_id = -1, Name.of("")
         self._due = self._trouble_since = None
 
-    def _start_worker(self) -> Any:
-        return self._setup_heartbeat_worker()
+    def _start_worker(self) -> None:
+        self._setup_heartbeat_worker()
 
-    def _setup_heartbeat_worker(self) -> Any:
+    def _setup_heartbeat_worker(self) -> None:
         """Start the worker that acts on the answers to heartbeats; a native thread sends these."""
-        return self._spawn_worker(self._member.close, f"pykafka.Membership.{self._topic.name}")
+        self._spawn_worker(self._member.close, f"pykafka.Membership.{self._topic.name}")
 
     def _turn(self, stopping: Any) -> tuple[EventType, float] | None:
         """Join again when the group rebalances, and survive failures."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.compat.statistics_json import StatisticsWriter
 from pykafka.exceptions import WorkerNotStartedError
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 from pykafka.metadata.lifecycle import Tether
 
 if TYPE_CHECKING:
@@ -64,14 +65,15 @@ class Statistics(Tether):
 
     def start(self) -> None:
         """Start the worker, unless it runs."""
-        if self._worker is not None or self._stopping:
+        if self._stopping or is_at_work(self._worker):
             return
         with self._lock:
-            if self._worker is None:
+            if not is_at_work(self._worker):
                 self._due = self._handler.now() + self._interval_s
                 run = partial(_call_regularly, weakref.ref(self), self.wake)
+                self._worker = worker = OwnedWorker(self._handler, run, "pykafka.statistics.Statistics")
                 try:
-                    self._worker = self._handler.spawn(run, name="pykafka.statistics.Statistics")
+                    worker.start()
                 except WorkerNotStartedError as error:  # the next producer or consumer tries again
                     self._limiter.warn(log, "no worker", "stats_cb is not called yet: %s", error)
 

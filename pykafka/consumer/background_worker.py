@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException
-from pykafka.handlers.interrupts import OwnedWorker
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 
 if TYPE_CHECKING:
     from pykafka.consumer.fetching_consumer import FetchingConsumer
@@ -69,7 +69,7 @@ class BackgroundWorker(ABC):
 
     def _start(self) -> None:
         """Start the worker if there is none; the caller holds the lock, and has set `is_stranded` before it added work."""
-        if (self._worker is None or not self._worker.is_alive()) and self._is_left():
+        if not is_at_work(self._worker) and self._is_left():
             self._worker = worker = OwnedWorker(self._handler, self._run, self.worker_name)
             try:
                 worker.start()

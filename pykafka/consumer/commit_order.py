@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pykafka.handlers.interrupts import OwnedWorker
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -58,12 +58,12 @@ class CallQueue:
     def is_idle(self) -> bool:
         """Whether no function is being called, and none waits."""
         with self._lock:
-            return not self._waiting and (self._worker is None or not self._worker.is_alive())
+            return not self._waiting and not is_at_work(self._worker)
 
     def revive(self) -> None:
         """Start the worker if functions wait for one: an error has ended it, or the system could not start it."""
         with self._lock:
-            if not self._waiting or (self._worker is not None and self._worker.is_alive()):
+            if not self._waiting or is_at_work(self._worker):
                 return
             self._worker = worker = OwnedWorker(self._handler, self._run, self._name)
             try:

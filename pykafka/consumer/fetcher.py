@@ -24,7 +24,7 @@ from pykafka.consumer.fetch_request import IDS_CEILING, IDS_FROM, SESSION_ERRORS
 from pykafka.consumer.fetch_response import AnswerReader
 from pykafka.consumer.fetched_batches import CompletedFetches, Kept
 from pykafka.exceptions import KafkaException, ProtocolClientError, SocketDisconnectedError, error_for
-from pykafka.handlers.interrupts import OwnedWorker
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class Fetcher:
         with self._lock:
             if self._stopped:
                 raise self._parted()
-            if self._worker is None or not self._worker.is_alive():
+            if not is_at_work(self._worker):
                 # first: if the system cannot start a thread, nothing is attached
                 self._worker = worker = OwnedWorker(self._handler, self._run, f"pykafka.Fetcher.{self._broker.id}")
                 worker.start()

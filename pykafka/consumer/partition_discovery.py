@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException
-from pykafka.handlers.interrupts import OwnedWorker
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
@@ -62,7 +62,7 @@ class PartitionDiscovery:
         now = self._handler.now()
         if now >= self.due or consumer.unread():
             with self._lock:
-                if self._worker is None or not self._worker.is_alive():
+                if not is_at_work(self._worker):
                     self._worker = worker = OwnedWorker(self._handler, self._run, "pykafka.PartitionDiscovery")
                     worker.start()
                 else:  # it may have looked before the metadata came

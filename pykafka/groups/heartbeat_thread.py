@@ -15,6 +15,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     SocketDisconnectedError,
 )
+from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.metrics.listener import CONNECTED, CONNECTION, DISCONNECTED, FAILED, REFUSED, UNREACHABLE
 from pykafka.network.channel import LOGIN_REFUSED
 from pykafka.network.requests import LENGTH_BYTES
@@ -180,22 +181,23 @@ class HeartbeatThread:
     def _start(self) -> None:
         if not self._running.acquire(False):
             return
-        run = None
+        worker = None
         try:
             run = self._run = _Run(self._native, self._broker, self._members, self._inbox, self._wake)
-            self._worker = self._native.spawn(self._main, run, name=f"pykafka.Heartbeats.{self._broker.address}")
-        except BaseException:  # Ctrl-C may come when the thread is there already: then it ends by itself
-            if run is not None:
-                run.stopping.set()
-            self._running.release()
+            name = f"pykafka.Heartbeats.{self._broker.address}"
+            self._worker = worker = OwnedWorker(self._native, partial(self._main, run), name)
+            worker.start()
+        except BaseException:  # Ctrl-C may come when the thread is there already, which goes on
+            if worker is None or not worker.is_started:
+                self._running.release()
             raise
 
     # -- the thread's side -------------------------------------------------------------------------------------------
 
     def _main(self, run: _Run) -> None:
-        while not run.stopping.is_set():
+        while True:
             try:
-                while self._members and not run.stopping.is_set():
+                while self._members:
                     if self._over:
                         run.finish()
                     else:
@@ -206,8 +208,6 @@ class HeartbeatThread:
                 self._running.release()
                 raise
             run.close()
-            if run.stopping.is_set():
-                return
             self._running.release()
             # a member that was added meanwhile could not acquire it
             if not self._members or not self._running.acquire(False):
@@ -247,8 +247,6 @@ class _Run:
         self._members = members
         self._inbox = inbox
         self._wake = wake
-        #: Set if its start was interrupted.
-        self.stopping = native.Event()
         self._heap: list[tuple[float, int, HeartbeatMember]] = []
         self._due: dict[HeartbeatMember, float] = {}
         self._order = count()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka import health
 from pykafka.exceptions import WorkerNotStartedError
 from pykafka.handlers import ThreadingHandler
+from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.handlers.native import NativeHandler
 from pykafka.handlers.whereabouts import Hold, HoldProbe
 from pykafka.health.consumers import ConsumerView
@@ -256,13 +257,16 @@ class Watch:
     def _start(self) -> None:
         if not self._running.acquire(False):
             return
+        worker = None
         try:
-            self._native.spawn(self._run, self._wake, self._running, name="pykafka.Watch")
+            worker = OwnedWorker(self._native, partial(self._run, self._wake, self._running), "pykafka.Watch")
+            worker.start()
         except WorkerNotStartedError as error:  # the next producer or consumer tries again
             self._running.release()
             log.info("stalls are not watched for at present: %s", error)
-        except BaseException:
-            self._running.release()
+        except BaseException:  # an interrupt may come when the worker has begun, which releases it
+            if worker is None or not worker.is_started:
+                self._running.release()
             raise
 
     # -- the worker ------------------------------------------------------------------------------------------------

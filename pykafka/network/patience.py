@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
@@ -63,12 +65,13 @@ class Patience:
     @property
     def is_over(self) -> bool:
         """Whether no worker is at it."""
-        worker = self._worker
-        return worker is None or not worker.is_alive()
+        return not is_at_work(self._worker)
 
     def begin(self, do: Callable[..., object], *args: Any) -> None:
         """Start a worker that does it. Its error is logged: later calls try themselves, and raise theirs."""
-        self._worker = self._handler.spawn(self._do, do, args, name=f"pykafka.Patience.{self._what}")
+        name = f"pykafka.Patience.{self._what}"
+        self._worker = worker = OwnedWorker(self._handler, partial(self._do, do, args), name)
+        worker.start()
 
     def wait(self, seconds: float) -> bool:
         """Wait for the worker, if there is one; return whether it has ended."""

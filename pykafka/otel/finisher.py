@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.metadata.lifecycle import Tether
 
 if TYPE_CHECKING:
@@ -139,11 +140,17 @@ class SpanFinisher(Tether):
             if self._running:
                 return
             self._running = True
+        worker = None
         try:
-            self._native.spawn(self._run, name="pykafka.otel")
+            worker = OwnedWorker(self._native, self._run, "pykafka.otel")
+            worker.start()
         except Exception as error:  # noqa: BLE001 - there may be no more threads; the next span tries again
             self._running = False
             self._failed("starting the worker that ends spans", error)
+        except BaseException:  # an interrupt may come when the worker has begun
+            if worker is None or not worker.is_started:
+                self._running = False
+            raise
 
     def join(self, timeout: float, quiet: float = math.inf) -> bool:
         """Wait until all spans that wait now are ended; return whether they are.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
+from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.parallel.intake import Intake
 from pykafka.parallel.parallel_metrics import add_run
 from pykafka.parallel.pool import Pool
@@ -153,10 +154,14 @@ class ParallelRun:
         :raises KafkaException: the run was used before
         """
         self._begin()
+        self._worker = worker = OwnedWorker(self._handler, self._read_in_background, "pykafka.parallel.read")
         try:
-            self._worker = self._handler.spawn(self._read_in_background, name="pykafka.parallel.read")
+            worker.start()
         except BaseException:
-            self._ended.set()
+            if worker.is_started:  # an interrupt came when it had begun
+                self._request_stop(None)
+            else:
+                self._ended.set()
             raise
         return self
 

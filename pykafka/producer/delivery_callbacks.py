@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka.handlers.interrupts import OwnedWorker
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 from pykafka.metrics.listener import CALLBACK
 from pykafka.producer.delivery import Delivery, call_each
 
@@ -156,7 +156,7 @@ class DeliveryCallbacks:
     def begin(self) -> None:
         """Start the worker, or wake it, if calls are waiting."""
         with self._lock:
-            start = bool(self._waiting) and not (self._working and self._worker is not None and self._worker.is_alive())
+            start = bool(self._waiting) and not (self._working and is_at_work(self._worker))
             if start:
                 self._worker = worker = OwnedWorker(self._handler, self._run, f"pykafka.on_delivery.{self._name}")
                 self._working, self._ending = True, False

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 from pykafka.exceptions import ResponseTimeoutError, WorkerNotStartedError
-from pykafka.handlers.interrupts import OwnedWorker
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 from pykafka.metadata.lifecycle import Tether
 from pykafka.producer.batch_results import reason_of_age
 from pykafka.producer.completion import unknown_outcome
@@ -83,7 +83,7 @@ class DeliveryDeadlines:
             text = "messages that wait longer than delivery_timeout_ms may be reported late: %s"
             self._core.cluster.limiter.warn(log, "deadlines", text, error)
         except BaseException:  # an interrupt may come when the worker has begun
-            self._running = worker is not None and worker.is_alive()
+            self._running = is_at_work(worker)
             raise
 
     def _claim(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
@@ -20,6 +21,7 @@ from pykafka.exceptions import (
     TopicNotFoundError,
     UnknownTopicOrPartition,
 )
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 from pykafka.metrics.listener import BUFFER_WAIT, METADATA_WAIT
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, TopicInfo, headers_size
 from pykafka.producer.batch import STOP_POLL_INTERVAL_S, DeliveryWait, ProducerBatch
@@ -31,7 +33,7 @@ from pykafka.utils import get_string
 from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
-    from pykafka.handlers import Handler, Worker
+    from pykafka.handlers import Handler
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.producer.accumulator import TopicInfo
     from pykafka.producer.batch import ProducerBatch
@@ -75,7 +77,12 @@ class _MetadataRequest:
         self.ended = handler.Event()
         self.done = False
         self.error: Exception | None = None
-        self.worker: Worker | None = None
+        self.worker: OwnedWorker | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a worker does it, which ends it."""
+        return self.worker is not None and self.worker.is_started
 
 
 class MetadataWait:
@@ -108,13 +115,15 @@ class MetadataWait:
                 if not background:
                     self._look_up(topic, deadline)
                     return
-                one.worker = self._handler.spawn(self._run, topic, one, name=f"pykafka.look_up.{topic}")
+                run = partial(self._run, topic, one)
+                one.worker = worker = OwnedWorker(self._handler, run, f"pykafka.look_up.{topic}")
+                worker.start()
         except BaseException as error:
-            one.error = error if isinstance(error, KafkaException) else None
-            self._end(topic, one)
+            if not one.has_begun:
+                one.error = error if isinstance(error, KafkaException) else None
             raise
         finally:
-            if one.worker is None:
+            if not one.has_begun:
                 self._end(topic, one)
         failed = self._failed.pop(topic, None)
         if failed is not None:
@@ -131,7 +140,7 @@ class MetadataWait:
                     topic=topic,
                 )
             first.ended.wait(min(left, STOP_POLL_INTERVAL_S))
-            if first.worker is not None and not first.worker.is_alive():
+            if first.has_begun and not is_at_work(first.worker):
                 self._end(topic, first)  # it was ended from outside, maybe before it began
         error = first.error
         if error is None or (isinstance(error, PASSING) and deadline - self._handler.now() > LEAST_S):

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, WorkerNotStartedError
-from pykafka.handlers.interrupts import OwnedWorker
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 from pykafka.producer.accumulator import STICKY_BYTES, Owner, PartitionQueue, TopicInfo
 from pykafka.producer.delivery_deadlines import DeliveryDeadlines
 from pykafka.utils import get_string
@@ -360,7 +360,7 @@ class LeaderLookup:
                 log.info("the sender itself looks leaders up: %s", error)
                 self._worker = None  # who asks whether a look-up is under way finds this one by `_is_busy`
             except BaseException:  # an interrupt may come when the worker has begun
-                self._is_busy = self._worker is not None and self._worker.is_alive()
+                self._is_busy = is_at_work(self._worker)
                 raise
         self._look_up()  # what it raises ends the sender
         return self._due_at

@@ -152,7 +152,8 @@ class KafkaCollector:
         self._sources.append(source)
         if self._directory is not None and (self._writer is None or not self._writer.is_running):
             self._write()  # also so that a child that is forked soon knows which totals are the parent's
-            self._writer = FigureWriter(handler, self._write_interval_s, self._write, stop_at_close)
+            self._writer = writer = FigureWriter(handler, self._write_interval_s, self._write, stop_at_close)
+            writer.start()
 
     def describe(self) -> Iterator[PrometheusMetric]:
         """Yield the families that there can be, without values: a registry compares them with its other collectors."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka.handlers.base import WeakCall
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 from pykafka.metadata.lifecycle import Tether
 
 if TYPE_CHECKING:
-    from pykafka.handlers.base import EventType, Handler, Worker
+    from pykafka.handlers.base import EventType, Handler
 
 #: How long `stop` waits for the worker, which may be writing (s).
 STOP_S = 5.0
@@ -46,28 +48,29 @@ class FigureWriter:
         self._interval_s = interval_s
         self._write = WeakCall(write)
         self._stop_at_close = None if stop_at_close is None else WeakCall(stop_at_close)
-        self._worker: Worker | None = None
-        self._start()
+        self._writing = _Writing(handler.Event())
+        self._worker: OwnedWorker | None = None
         handler.at_fork(self._after_fork)
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start the worker."""
         self._writing = _Writing(self._handler.Event())
         register = None if self._stop_at_close is None else self._stop_at_close()
         if register is not None:
             register(self._writing)
         # A method of this object as the target would keep it alive.
-        self._worker = self._handler.spawn(
-            _write_at_intervals, self._writing, self._interval_s, self._write, name="pykafka.prometheus"
-        )
+        run = partial(_write_at_intervals, self._writing, self._interval_s, self._write)
+        self._worker = worker = OwnedWorker(self._handler, run, "pykafka.prometheus")
+        worker.start()
 
     def _after_fork(self) -> None:
-        if self._worker is not None:  # it stays with the parent
-            self._start()
+        if self._worker is not None and self._worker.is_started:  # it stays with the parent
+            self.start()
 
     @property
     def is_running(self) -> bool:
         """Whether the worker has not ended."""
-        return self._worker is not None and self._worker.is_alive()
+        return is_at_work(self._worker)
 
     def stop(self) -> None:
         """End the worker, and wait until it has ended; may be repeated."""

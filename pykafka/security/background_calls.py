@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException, TokenUnavailableError
+from pykafka.handlers.interrupts import OwnedWorker
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
@@ -69,11 +71,13 @@ class BackgroundCalls:
             if found.pid == mine.pid:
                 return found
             self._under_way = {}  # its worker is the parent process's
-        native = handler.native
+        native, worker = handler.native, None
         try:
-            native.spawn(self._run, run, native, mine, name=self._name)
-        except BaseException as error:
-            self._end(mine, error)
+            worker = OwnedWorker(native, partial(self._run, run, native, mine), self._name)
+            worker.start()
+        except BaseException as error:  # an interrupt may come when the worker has begun, which ends the call
+            if worker is None or not worker.is_started:
+                self._end(mine, error)
             raise
         return mine
 

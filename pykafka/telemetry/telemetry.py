@@ -23,6 +23,7 @@ from pykafka.exceptions import (
     WorkerNotStartedError,
     error_for,
 )
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 from pykafka.metadata.lifecycle import Tether
 from pykafka.metrics.metric import MetricName
 from pykafka.protocol import wire
@@ -161,7 +162,7 @@ class Telemetry(Tether):
                 "the client has no instance id, as enable_metrics_push is False; leave it True"
             )
         deadline = self._handler.now() + timeout
-        if self._worker is None:
+        if not is_at_work(self._worker):
             choose_broker(cluster.brokers.values(), None, lambda: deadline - self._handler.now())
             self.start()
         self._identified.wait(max(deadline - self._handler.now(), 0.0))
@@ -179,13 +180,14 @@ class Telemetry(Tether):
 
     def start(self) -> None:
         """Start the worker, unless it runs, or brokers have refused the metrics of this client."""
-        if self._worker is not None or self._stopping or self._why_not or not self.enabled:
+        if self._stopping or self._why_not or not self.enabled or is_at_work(self._worker):
             return
         with self._lock:
-            if self._worker is None:
+            if not is_at_work(self._worker):
                 run = partial(_push_regularly, weakref.ref(self), self.wake)
+                self._worker = worker = OwnedWorker(self._handler, run, "pykafka.telemetry.Telemetry")
                 try:
-                    self._worker = self._handler.spawn(run, name="pykafka.telemetry.Telemetry")
+                    worker.start()
                 except WorkerNotStartedError as error:
                     self._complain("no worker", "metrics are not pushed to brokers yet: %s", error)
 

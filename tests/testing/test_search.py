@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -16,10 +18,11 @@ from pykafka.testing.simulation import search
 from pykafka.testing.simulation.plan import PlannedFault, Targets, draw
 from pykafka.testing.simulation.plans import as_test, line_of, read
 from pykafka.testing.simulation.scale import SMALL_FROM
-from pykafka.testing.simulation.search import Search, SeedsNotRunError, parts
+from pykafka.testing.simulation.search import Search, SeedsNotRunError, in_processes, parts
 from pykafka.testing.simulation.tally import SeedLog, Tally, commit, parsed_seeds, seeds_text
 from pykafka.testing.sometimes import STATIC, THINGS, TOGETHER
 from pykafka.testing.virtual import NetworkFaults
+from tests.support.interrupts import Interrupted, interrupting
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What has to happen in some seed.
@@ -107,6 +110,40 @@ def test_a_process_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch, log: S
     with pytest.raises(SeedsNotRunError, match=r"(?s)status 2 before their end.*'none' is neither a number"):
         Search(Tally, print, jobs=2, log=log).run(range(4))
     assert log.entries() == []
+
+
+def test_an_interrupt_at_any_step_leaves_no_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The ones that had begun ran on: `end` did not know them, or stopped at the first one."""
+    begun: list[Begun] = []
+
+    class Begun:
+        """A process: it has its tally when it is waited for, unless it was killed."""
+
+        def __init__(self, command: list[str], **_: object) -> None:
+            self.runs = True
+            self._tally = Path(command[command.index("--tally") + 1])
+            self._line = Tally(parsed_seeds(command[command.index("--seeds") + 1])).line("a")
+            begun.append(self)
+
+        def kill(self) -> None:
+            self.runs = False
+
+        def wait(self) -> int:
+            if self.runs:
+                self._tally.write_text(self._line)
+                self.runs = False
+            return 0
+
+    monkeypatch.setattr(subprocess, "Popen", Begun)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    completed = []
+    for call in interrupting("search.py", "interrupts.py"):
+        begun.clear()
+        with suppress(Interrupted):
+            completed.append(len(call(lambda: in_processes(range(6), 3, lambda _: None)).seeds))
+        assert [one for one in begun if one.runs] == []
+        assert search.running == []
+    assert completed == [6]
 
 
 def test_the_commit_of_an_installed_package_is_its_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,3 +142,141 @@ def test_a_hook_of_a_class_that_is_over_stays_as_it_does(kafka_cluster):
 def test_each_test_finds_the_cluster_as_the_first_one(run: Run) -> None:
     result = run(STATE, ini="kafka_cluster_scope = module")
     result.assert_outcomes(passed=3)
+
+
+ENDS = """
+import pytest
+
+
+def state(cluster):
+    found = cluster._state
+    up = [number for number, node in found.nodes.items() if node.is_up]
+    hooks = len(cluster._faults.on_request)
+    return hooks, dict(found.versions), found.nodes[1].rack, dict(found.quotas.values), up
+
+
+def change(cluster, to):
+    cluster.on_request(lambda call: None)
+    cluster.set_versions("Produce", to, to)
+    cluster.set_rack(1, f"rack {to}")
+    cluster.set_quota("producer_byte_rate", to, client_id=str(to))
+    cluster.stop(2)
+
+
+@pytest.fixture(scope="module")
+def first(kafka_cluster):
+    return state(kafka_cluster)
+
+
+@pytest.fixture
+def changing(kafka_cluster):
+    yield
+    change(kafka_cluster, 7)
+
+
+@pytest.fixture
+def failing(kafka_cluster):
+    change(kafka_cluster, 8)
+    raise ZeroDivisionError
+
+
+def test_changes(kafka_cluster, first, changing): pass
+
+
+def test_changes_at_its_end(kafka_cluster, first, request):
+    assert state(kafka_cluster) == first
+    request.addfinalizer(lambda: change(kafka_cluster, 9))
+
+
+def test_whose_fixture_fails(first, failing): pass
+
+
+class TestOfAClass:
+    @pytest.fixture(scope="class")
+    def quotas(self, kafka_cluster):
+        kafka_cluster.set_quota("producer_byte_rate", 1, client_id="class")
+        yield
+        kafka_cluster.set_quota("producer_byte_rate", None, client_id="class")
+
+    def test_changes_too(self, kafka_cluster, quotas, changing):
+        assert len(kafka_cluster._state.quotas.values) == 1
+
+    def test_finds_that_of_its_class(self, kafka_cluster, changing):
+        assert len(kafka_cluster._state.quotas.values) == 1
+
+
+def test_finds_all_as_it_was(kafka_cluster, first):
+    assert state(kafka_cluster) == first
+"""
+
+
+def test_what_fixtures_of_a_test_change_behind_its_end_ends(run: Run) -> None:
+    result = run(ENDS, ini="kafka_cluster_scope = module")
+    result.assert_outcomes(passed=5, errors=1)
+
+
+LATE = """
+import pytest
+
+calls = []
+
+
+def own(call):
+    calls.append("own")
+
+
+@pytest.fixture(scope="module")
+def inner(kafka_cluster):
+    kafka_cluster.on_request(lambda call: calls.append("inner"))
+
+
+@pytest.fixture(scope="module")
+def late(kafka_cluster, request):
+    request.getfixturevalue("inner")
+    kafka_cluster.on_request(lambda call: calls.append("late"))
+    kafka_cluster.set_rack(2, "late")
+    kafka_cluster.set_quota("producer_byte_rate", 5, client_id="late")
+    kafka_cluster.set_quota("producer_byte_rate", None, client_id="early")
+
+
+@pytest.fixture(scope="module")
+def early(kafka_cluster):
+    kafka_cluster.set_quota("producer_byte_rate", 4, client_id="early")
+
+
+@pytest.fixture
+def in_the_middle(kafka_cluster, request):
+    kafka_cluster.on_request(own)
+    kafka_cluster.set_rack(1, "own")
+    kafka_cluster.set_quota("producer_byte_rate", 6, client_id="own")
+    request.getfixturevalue("late")
+    kafka_cluster.on_request(own)
+
+
+@pytest.mark.parametrize("where", ["in_a_fixture", "behind_it"])
+def test_asks_for_it(request, kafka_cluster, kafka_client, kafka_topic, early, where):
+    if where == "in_a_fixture":
+        request.getfixturevalue("in_the_middle")
+    kafka_cluster.set_rack(3, "own")
+    kafka_cluster.on_request(own)
+    request.getfixturevalue("late")
+    assert kafka_cluster._state.nodes[3].rack == "own"
+    calls.clear()
+    kafka_client.admin.describe_topics([kafka_topic])
+    assert set(calls) == {"own", "inner", "late"}
+
+
+def test_finds_what_it_has_done_and_no_more(kafka_cluster, kafka_client, kafka_topic):
+    calls.clear()
+    kafka_client.admin.describe_topics([kafka_topic])
+    assert set(calls) == {"inner", "late"} and calls.count("inner") == calls.count("late")
+    state = kafka_cluster._state
+    assert [node.rack for node in state.nodes.values()] == [None, "late", None]
+    assert [list(rates.values()) for rates in state.quotas.values.values()] == [[5]]
+"""
+
+
+@pytest.mark.parametrize("where", ["in_a_fixture", "behind_it"])
+def test_a_fixture_of_a_module_that_a_test_asks_for_late_keeps_its_own_changes_only(run: Run, where: str) -> None:
+    result = run(LATE, "-k", f"{where} or finds", ini="kafka_cluster_scope = module")
+    result.assert_outcomes(passed=2, deselected=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
@@ -13,11 +14,12 @@ from pykafka.compat.coordinator.offsets import MemberOffsets, Offsets
 from pykafka.exceptions import KafkaException
 from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor, RoundRobinPartitionAssignor
 from pykafka.groups.classic.membership import MemberAssignors
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 from pykafka.network.in_flight import ResponseFuture
 from pykafka.utils.contexts import in_context
 
 if TYPE_CHECKING:
-    from pykafka.handlers.base import EventType
+    from pykafka.handlers.base import EventType, Worker
 
 log = logging.getLogger(__name__)
 
@@ -249,7 +251,7 @@ class AutoCommitTask:
         self._next = self._handler.now() + interval
         self._wake = self._handler.Event()
         self._stopping = self._handler.Event()
-        self._worker: Any = None
+        self._worker: Worker | None = None
 
     def reschedule(self, at: float | None = None) -> None:
         """Commit at this time, and regularly from then on; start the worker if there is none.
@@ -258,11 +260,11 @@ class AutoCommitTask:
         """
         self._next = self._handler.now() + self._interval if at is None else at
         self._wake.set()
-        if self._worker is None:
+        if not is_at_work(self._worker):
             self._stopping = self._handler.Event()  # a new one: a worker that is still ending reads the old one
-            self._worker = self._handler.spawn(
-                self._run, self._stopping, name=f"pykafka.AutoCommit.{self._coordinator.group_id}"
-            )
+            run = partial(self._run, self._stopping)
+            self._worker = worker = OwnedWorker(self._handler, run, f"pykafka.AutoCommit.{self._coordinator.group_id}")
+            worker.start()
 
     def disable(self, timeout_ms: int | None = None) -> None:
         """Commit no more, until `reschedule`.

@@ -12,6 +12,7 @@ from pykafka.common import CompressionType
 from pykafka.compat.producer import DocumentedEngine
 from pykafka.compat.rdkafka.settings import common_settings, confluent_kafka, end, error_from, keep_for_ever
 from pykafka.exceptions import KafkaException, ProducerQueueFullError, ProducerStoppedException, RdKafkaException
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.delivery_callbacks import Callback
 from pykafka.protocol.message import Message
@@ -169,8 +170,13 @@ class RdKafkaEngine(DocumentedEngine):
         except self._confluent_kafka.KafkaException as error:
             raise RdKafkaException(f"librdkafka cannot make a producer: {error}", topic=self.topic.name) from error
         self.set_up()
+        self._rdk_worker = worker = OwnedWorker(self.handler, self._take_reports, f"pykafka.RdKafka.{self.topic.name}")
         self.running = True
-        self._rdk_worker = self.handler.spawn(self._take_reports, name=f"pykafka.RdKafka.{self.topic.name}")
+        try:
+            worker.start()
+        except BaseException:  # an interrupt may come when the worker has begun
+            self.running = is_at_work(worker)
+            raise
 
     def follow_leaders(self) -> None:
         """Take over the topic's partitions; librdkafka finds their leaders by itself.

@@ -13,11 +13,11 @@ from kazoo.exceptions import AuthFailedError, ConnectionLoss, SessionExpiredErro
 from kazoo.protocol.states import KazooState
 
 from pykafka.exceptions import ZooKeeperError
-from pykafka.handlers.interrupts import FinalSteps
+from pykafka.handlers.interrupts import FinalSteps, OwnedWorker
 from pykafka.metadata.zookeeper import KAZOO_S, agreed_timeout_s, answered, end_session, new_client
 
 if TYPE_CHECKING:
-    from pykafka.handlers import Handler, Worker
+    from pykafka.handlers import Handler
 
 #: The exceptions that kazoo itself sets as the outcome of a request, without an answer from ZooKeeper.
 UNANSWERED = (AuthFailedError, ConnectionLoss, SessionExpiredError)
@@ -380,7 +380,7 @@ class ZooKeeperSession:
         self._started: Any = None
         self._began = 0.0
         self._stop = self._handler.Event()
-        self._worker: Worker | None = None
+        self._worker: OwnedWorker | None = None
         self._ending = FinalSteps(self._handler, "pykafka.ZooKeeper.end")
 
     @property
@@ -421,6 +421,7 @@ class ZooKeeperSession:
         :raises ZooKeeperError: no host answered in time
         """
         if self.state is not None:
+            self._watch(self.state)  # if an interrupt has come before its worker began
             return self.connected
         if self.client is None:
             self.client = new_client(self._hosts, self._handler, self._timeout_s)
@@ -464,12 +465,18 @@ class ZooKeeperSession:
         self.state = SessionState(self._handler, client, self._changed)
 
     def _begin(self) -> None:
-        state = self.state = SessionState(self._handler, self.client, self._changed, self._began)
-        if self._signs_of_life is None:
+        self._worker = None
+        self.state = SessionState(self._handler, self.client, self._changed, self._began)
+        self._watch(self.state)
+
+    def _watch(self, state: SessionState) -> None:
+        """Start the worker that checks for signs of life, unless it was started, or there are none to check for."""
+        if self._signs_of_life is None or self._is_given or (self._worker is not None and self._worker.is_started):
             return
         silent = partial(self._silent, state)
         watch = partial(_watch, self._stop, state, self._signs_of_life, self._limit_s, silent, self._changed)
-        self._worker = self._handler.spawn(watch, name=f"pykafka.ZooKeeper.{self._group}")
+        self._worker = worker = OwnedWorker(self._handler, watch, f"pykafka.ZooKeeper.{self._group}")
+        worker.start()
 
     def _silent(self, state: SessionState, why: str) -> None:
         """End the session for an application that makes no calls; its own worker calls this."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -43,6 +44,9 @@ KEPT = pytest.StashKey[Kept]()
 AIO = pytest.StashKey["AioClient"]()
 ITEM = pytest.StashKey[pytest.Item]()
 BEFORE: pytest.StashKey[Before] = pytest.StashKey()
+#: Whether what is changed from now on is the test's own; and whether a fixture of others is being set up all the same.
+OWN = pytest.StashKey[bool]()
+OTHERS = pytest.StashKey[bool]()
 SECTION = pytest.StashKey[str]()
 
 
@@ -203,15 +207,53 @@ def _keep(item: pytest.Item) -> None:
         item.stash[BEFORE] = Before(kept.cluster)
 
 
+def _begin_own(item: pytest.Item) -> None:
+    """Take what is changed on the cluster from now on for the test's own; it ends behind the fixtures of the test."""
+    if OWN not in item.stash and "kafka_cluster" in getattr(item, "fixturenames", ()):
+        item.stash[OWN] = True
+        item.addfinalizer(partial(_end_own, item))  # the first one, so it comes behind those of its fixtures
+
+
+def _end_own(item: pytest.Item) -> None:
+    del item.stash[OWN]
+    _restore(item)
+
+
+def _restore(item: pytest.Item) -> None:
+    """End the faults of a test, and put back what else it has changed on its cluster."""
+    kept, before = _kept(item), item.stash.get(BEFORE, None)
+    if kept is not None and before is not None:
+        from pykafka.testing.plugin.clusters import heal
+
+        heal(kept.cluster)
+        before.restore()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, Any, Any]:
     """Keep what fixtures of classes, modules and the session do to a cluster, as its other tests expect it."""
-    result = yield
     item = request.config.stash.get(ITEM, None)
-    if item is not None and fixturedef.scope != "function":
+    if item is None:
+        return (yield)
+    if fixturedef.scope == "function":
+        _begin_own(item)
+        return (yield)
+    before = item.stash.get(BEFORE, None)
+    if before is None or OWN not in item.stash:  # all that was changed until now is for the other tests, too
+        result = yield
         _keep(item)
+    elif OTHERS in item.stash:  # for another of these fixtures
+        result = yield
+    else:
+        item.stash[OTHERS] = True
+        try:
+            changes = before.begin()
+            result = yield
+            changes.end()
+        finally:
+            del item.stash[OTHERS]
     return result
 
 
@@ -223,13 +265,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         if "kafka_cluster" in getattr(item, "fixturenames", ()) and Wishes.of(item).faults:
             refuse("has faults, which a fixture kafka_cluster of your own does not set up: call its methods")
         return (yield)
-    from pykafka.testing.plugin.clusters import check_topics, heal, inject, raise_hook_error
+    from pykafka.testing.plugin.clusters import check_topics, inject, raise_hook_error
 
     if BEFORE not in item.stash:  # no other test shares it
         _keep(item)
+    _begin_own(item)
     with ExitStack() as ends:
-        ends.callback(item.stash[BEFORE].restore)
-        ends.callback(heal, kept.cluster)
+        ends.callback(_restore, item)
         try:
             wishes = Wishes.of(item)
             wishes.check_cluster(kept.wishes)
@@ -250,11 +292,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
     """Restore what the test has changed on the cluster, and fail it by errors of its hooks that came since its end."""
-    kept, before = _kept(item), item.stash.get(BEFORE, None)
-    if before is not None:  # also if a fixture failed, so that the test function was not called
-        before.restore()
-        del item.stash[BEFORE]
-    result = yield
+    kept = _kept(item)
+    _restore(item)  # also if a fixture failed, so that the test function was not called
+    try:
+        result = yield
+    finally:
+        if BEFORE in item.stash:  # it refers to the cluster
+            del item.stash[BEFORE]
     if kept is not None:
         from pykafka.testing.plugin.clusters import raise_hook_error
 

@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
 
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import ThreadingHandler
+from pykafka.handlers.interrupts import FinalSteps
 from pykafka.testing.simulation.tally import SeedLog, Tally, commit, seeds_text
 
 #: How many lines of a process that has failed an error shows.
@@ -83,7 +84,7 @@ def parts(seeds: range, count: int) -> Iterator[range]:
 
 
 class _Process:
-    """A process that runs some seeds.
+    """A process that runs some seeds; `start` it. An interrupt meanwhile does not hide it from `end`.
 
     :param directory: of its output
     """
@@ -91,19 +92,28 @@ class _Process:
     def __init__(self, seeds: range, directory: Path) -> None:
         self._seeds = seeds
         self._tally = directory / f"{seeds.start}.tally"
-        self._output: IO[str] = (directory / f"{seeds.start}.output").open("w+", encoding="utf-8")
-        command = [sys.executable, "-m", "pykafka.testing.simulate", "--seeds", seeds_text(seeds)]
-        self._process = subprocess.Popen(
-            [*command, "--tally", str(self._tally), "--parent", str(os.getpid())],
-            stdout=self._output,
-            stderr=subprocess.STDOUT,
-        )
+        self._output = directory / f"{seeds.start}.output"
+        self._starting = FinalSteps(ThreadingHandler(), "seeds")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Begin to run the seeds."""
+        self._starting.take(self._start)
+
+    def _start(self) -> None:
+        command = [sys.executable, "-m", "pykafka.testing.simulate", "--seeds", seeds_text(self._seeds)]
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                [*command, "--tally", str(self._tally), "--parent", str(os.getpid())],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
 
     def result(self) -> tuple[Tally, str]:
         """Wait for its end, and return its tally, and what it has printed."""
+        assert self._process is not None
         status = self._process.wait()
-        self._output.seek(0)
-        text = self._output.read()
+        text = self._output.read_text(encoding="utf-8")
         if not self._tally.exists():
             last = "\n".join(text.splitlines()[-_LAST_LINES:])
             raise SeedsNotRunError(
@@ -114,10 +124,10 @@ class _Process:
 
     def end(self) -> None:
         """Kill it if it still runs, and wait for that."""
-        running.remove(self)
-        self._process.kill()
-        self._process.wait()
-        self._output.close()
+        self._starting.wait()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
 
 def in_processes(seeds: range, jobs: int, write: Callable[[str], object]) -> Tally:
@@ -128,17 +138,16 @@ def in_processes(seeds: range, jobs: int, write: Callable[[str], object]) -> Tal
     :raises SeedsNotRunError: one has not reached its end
     """
     total = Tally(range(seeds.start, seeds.start))
-    with TemporaryDirectory(prefix="pykafka-seeds-") as directory:
-        processes: list[_Process] = []
-        try:
-            for part in parts(seeds, jobs):
-                processes.append(_Process(part, Path(directory)))
-                running.append(processes[-1])
-            for process in processes:
-                tally, text = process.result()
-                write(text)
-                total.add(tally)
-        finally:
-            for process in processes:
-                process.end()
+    with TemporaryDirectory(prefix="pykafka-seeds-") as directory, ExitStack() as ends:
+        ends.callback(running.clear)
+        processes = [_Process(part, Path(directory)) for part in parts(seeds, jobs)]
+        for process in processes:
+            ends.callback(process.end)
+        running.extend(processes)
+        for process in processes:
+            process.start()
+        for process in processes:
+            tally, text = process.result()
+            write(text)
+            total.add(tally)
     return total

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.exceptions import ConsumerStoppedException, OffsetsNotCommitted
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, OffsetsNotCommitted
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Scheduler, VirtualHandler
 
@@ -228,3 +228,60 @@ def test_a_stop_while_another_worker_starts_ends_by_the_answers_and_leaves_nothi
             assert not description.members
 
     scheduler.run(program)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["stopped", "again"])
+@pytest.mark.parametrize("api", ["OffsetFetch", "ListOffsets"])
+def test_a_stop_does_not_wait_for_a_broker_that_is_silent_as_another_worker_starts(
+    scheduler: Scheduler, virtual: VirtualHandler, api: str, again: bool
+) -> None:
+    """It waited for the answers that say where partitions begin, up to a socket timeout and more."""
+    ended: list[str] = []
+
+    def program() -> None:
+        with (
+            FakeCluster(2, {TOPIC: 2}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            cluster.set_group_settings(initial_rebalance_delay_ms=0)
+            _produce(client, b"1")
+            consumer = _member(client, auto_start=False)
+
+            def start() -> None:
+                try:
+                    consumer.start()
+                except ConsumerStoppedException as error:
+                    ended.append(str(error))
+
+            with cluster.hold(api):
+                starting = virtual.spawn(start, name="starting")
+                virtual.sleep(1.0)
+                began = virtual.now()
+                consumer.stop()
+                assert starting.join(1.0)
+                assert virtual.now() - began < 0.1
+            assert len(ended) == 1
+            if again:
+                consumer.start()
+                assert {consumer.consume().value for _ in range(2)} == {b"1"}
+                consumer.stop()
+
+    scheduler.run(program)
+    assert scheduler.errors == []
+
+
+@pytest.mark.parametrize("api", ["OffsetFetch", "ListOffsets"])
+def test_an_error_of_a_start_is_that_of_the_broker(scheduler: Scheduler, virtual: VirtualHandler, api: str) -> None:
+    def program() -> None:
+        with (
+            FakeCluster(1, {TOPIC: 2}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            cluster.set_group_settings(initial_rebalance_delay_ms=0)
+            error = {"OffsetFetch": "GROUP_AUTHORIZATION_FAILED", "ListOffsets": "TOPIC_AUTHORIZATION_FAILED"}[api]
+            cluster.fail(api, error)
+            with pytest.raises(KafkaException, match=error):
+                _member(client)
+
+    scheduler.run(program)
+    assert scheduler.errors == []

@@ -226,10 +226,10 @@ def test_a_member_whose_consumer_is_gone_leaves_alone(
     stays.stop()
 
 
-def test_a_thread_that_was_interrupted_while_it_was_started_ends(
+def test_a_thread_that_was_interrupted_while_it_was_started_goes_on(
     handler: Handler, coordinators: tuple[Coordinator, Coordinator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C between the start of the thread and the note of it."""
+    """Ctrl-C between the start of the thread and the note of it: the group lost a member that sent nothing."""
     one, _ = coordinators
     broker = broker_of(handler, one)
     native = handler.native
@@ -237,6 +237,7 @@ def test_a_thread_that_was_interrupted_while_it_was_started_ends(
 
     def interrupted(*args: Any, **options: Any) -> None:
         lost.append(spawn(*args, **options))
+        until(handler, lambda: one.asked)
         raise KeyboardInterrupt
 
     sender = member(handler)
@@ -244,7 +245,26 @@ def test_a_thread_that_was_interrupted_while_it_was_started_ends(
         patch.setattr(native, "spawn", interrupted)
         with pytest.raises(KeyboardInterrupt):
             sender.set_target(beat(broker))
-    until(handler, lambda: not lost[0].is_alive())
+    until(handler, lambda: one.asked > 2)
+    sender.set_target(beat(broker))
+    sender.stop()
+    assert len(lost) == 1
+    assert not lost[0].is_alive()
+
+
+def test_a_thread_that_an_interrupt_has_kept_from_starting_is_started_by_the_next_call(
+    handler: Handler, coordinators: tuple[Coordinator, Coordinator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = coordinators
+    broker, sender = broker_of(handler, one), member(handler)
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(handler.native, "spawn", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            sender.set_target(beat(broker))
     sender.set_target(beat(broker))
     until(handler, lambda: one.asked > 2)
     sender.stop()

@@ -10,7 +10,8 @@ import pytest
 
 from pykafka.exceptions import ZooKeeperError
 from pykafka.groups.zookeeper import session as module
-from pykafka.groups.zookeeper.session import ZooKeeperSession, _watch
+from pykafka.groups.zookeeper.session import SignsOfLife, ZooKeeperSession, _watch
+from pykafka.handlers import Worker
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 
 TIMEOUT_S = 6.0
@@ -66,10 +67,12 @@ def virtual(scheduler: Scheduler) -> VirtualHandler:
     return VirtualHandler(scheduler, Network(scheduler))
 
 
-def connecting(monkeypatch: pytest.MonkeyPatch, virtual: VirtualHandler, losses: int) -> ZooKeeperSession:
+def connecting(
+    monkeypatch: pytest.MonkeyPatch, virtual: VirtualHandler, losses: int, signs: SignsOfLife | None = None
+) -> ZooKeeperSession:
     """Return a session whose client loses its first connections."""
     monkeypatch.setattr(module, "new_client", lambda *_: Unlucky(virtual, losses))
-    return ZooKeeperSession(virtual, "g", "anywhere:2181", TIMEOUT_S, TIMEOUT_S, lambda: None, "managed=True")
+    return ZooKeeperSession(virtual, "g", "anywhere:2181", TIMEOUT_S, TIMEOUT_S, lambda: None, "managed=True", signs)
 
 
 @pytest.mark.parametrize("losses", [0, 1, 3, 100])
@@ -107,6 +110,49 @@ def test_an_interrupt_ends_the_wait_for_a_connection(
         assert not session.connect(None)
         assert session.state is None
         worker.join()
+        session.end()
+
+    scheduler.run(program)
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_an_interrupt_as_the_watch_starts_leaves_one_that_watches(
+    monkeypatch: pytest.MonkeyPatch, scheduler: Scheduler, virtual: VirtualHandler, begins: bool
+) -> None:
+    """A member that nobody watched kept its partitions for ever, whatever its application did."""
+    watches, looks = list[Worker](), list[float]()
+
+    def signs() -> tuple[int, bool]:
+        looks.append(virtual.now())
+        return len(looks), False
+
+    def program() -> None:
+        session, spawn = connecting(monkeypatch, virtual, 0, signs), virtual.spawn
+
+        def interrupted(*args: Any, name: str, **options: Any) -> Worker:
+            if not name.startswith("pykafka.ZooKeeper"):
+                return spawn(*args, name=name, **options)
+            if begins:
+                watches.append(spawn(*args, name=name, **options))
+                virtual.sleep(0.001)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(virtual, "spawn", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                session.connect(None)
+        assert session.connect(None)
+        assert session.connect(None)
+        virtual.sleep(TIMEOUT_S)
+        assert len(looks) > 1
+        assert len(set(looks)) == len(looks)
+        session.end()
+        virtual.sleep(1.0)
+        assert not watches or not watches[0].is_alive()
+        assert session.connect(None)  # and the next session has a watch of its own
+        count = len(looks)
+        virtual.sleep(TIMEOUT_S)
+        assert len(looks) > count
         session.end()
 
     scheduler.run(program)

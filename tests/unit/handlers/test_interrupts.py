@@ -9,7 +9,7 @@ import pytest
 
 from pykafka.exceptions import WorkerNotStartedError
 from pykafka.handlers import Handler, ThreadingHandler
-from pykafka.handlers.interrupts import OwnedWorker, SingleCaller
+from pykafka.handlers.interrupts import OwnedWorker, SingleCaller, is_at_work
 from tests.support.interrupts import Interrupted, interrupted_starts, interrupting
 
 
@@ -79,13 +79,17 @@ def test_an_owned_worker_is_a_worker(handler: Handler) -> None:
     handler.report = lambda *_: None  # type: ignore[method-assign]
     worker = OwnedWorker(handler, run, "owned")
     assert not worker.is_alive()
+    assert not is_at_work(worker)
+    assert not is_at_work(None)
     assert worker.join()
     worker.start()
     assert worker.is_alive()
+    assert is_at_work(worker)
     assert not worker.join(0.01)
     gate.set()
     assert worker.join(5)
     assert not worker.is_alive()
+    assert not is_at_work(worker)
     assert isinstance(worker.error, ZeroDivisionError)
     assert ran == [1]
 

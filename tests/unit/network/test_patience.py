@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,7 @@ from unittest import mock
 import pytest
 
 from pykafka.exceptions import ResponseTimeoutError, SocketDisconnectedError
-from pykafka.handlers import Handler
+from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.network.patience import PATIENT_MAX_MS, PATIENT_MS, Patience
 
 
@@ -68,7 +69,8 @@ def test_a_worker_that_had_too_little_time_is_followed_by_one_with_more(share: f
         target(*args)
         return mock.Mock(is_alive=lambda: False)
 
-    handler: Any = SimpleNamespace(now=lambda: clock[0], spawn=spawn)
+    handler: Any = SimpleNamespace(now=lambda: clock[0], spawn=spawn, Event=ThreadingHandler().Event)
+    handler.here = threading.get_ident
     patience, late = Patience(handler, "Test"), ResponseTimeoutError("late")
 
     def do(timeout_ms: int) -> None:

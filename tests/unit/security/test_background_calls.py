@@ -26,7 +26,7 @@ def test_who_has_joined_a_call_that_does_not_begin_is_told(raised: type[BaseExce
         raise raised
 
     handler: Any = SimpleNamespace()
-    handler.native = SimpleNamespace(spawn=spawn)
+    handler.native = SimpleNamespace(spawn=spawn, Event=ThreadingHandler().Event)
     with pytest.raises(raised):
         errands.join(handler, lambda handler, errand: None)
     assert joined[0].wait(ThreadingHandler(), LIMIT, lambda: False), "it is over"
