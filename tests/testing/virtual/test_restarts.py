@@ -196,7 +196,12 @@ def test_a_start_behind_the_error_that_ends_the_consumer_is_one(run: Any) -> Non
             second = place.other.topics[TOPIC].get_balanced_consumer(
                 GROUP, group_instance_id="one", **{**place.options, "auto_commit_enable": False}
             )
-            place.virtual.spawn(lambda: (place.virtual.sleep(2.0), held.release()))
+
+            def release() -> None:
+                place.virtual.sleep(2.0)
+                held.release()
+
+            place.virtual.spawn(release)
             with pytest.raises(FencedInstanceId):
                 place.read(consumer, 100)
             second.stop()
