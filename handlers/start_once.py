@@ -44,8 +44,8 @@ class StartOnce:
         self._error: KafkaException | None = None
         # The worker that starts for calls with little time, and what it raised.
         self._under_way: tuple[Worker, list[Exception]] | None = None
-        # Of such a worker: how many stops there had been when a call asked for its start.
-        self._asked = self._handler.local()
+        # Of a worker: whether it makes a start; of one for such calls: how many stops there had been when a call asked for it.
+        self._here = self._handler.local()
 
     def stop(self) -> None:
         """Note a stop: no start is due any more, and one that another worker makes is undone at its end."""
@@ -58,9 +58,14 @@ class StartOnce:
         :param start: starts, and does nothing if that was done
         :param undo: stops what was started
         :raises ResponseTimeoutError: the other worker's start has not ended in time
-        :raises KafkaException: the start failed
+        :raises KafkaException: the start failed, or is what makes this call
         """
         seen = self._failures
+        if getattr(self._here, "starts", False):
+            raise KafkaException(
+                "start() was called by something that start() itself calls, such as post_rebalance_callback; call it when that "
+                "start() has returned"
+            )
         with (turn := self._handler.Lock()):
             if not self._turns.await_entry(turn, START_S):
                 raise ResponseTimeoutError(
@@ -69,7 +74,11 @@ class StartOnce:
                 )
             if self._failures != seen and self._error is not None:
                 raise self._error.again()
-            self._start(start, undo)
+            try:
+                self._here.starts = True
+                self._start(start, undo)
+            finally:
+                self._here.starts = False
 
     def run_within(self, start: Callable[[], object], seconds: float) -> bool:
         """Start on a worker, and return whether that has ended in time. The next call waits for the same start.
@@ -94,7 +103,7 @@ class StartOnce:
         return True
 
     def _start_for_others(self, start: Callable[[], object], stops: int, errors: list[Exception]) -> None:
-        self._asked.stops = stops
+        self._here.stops = stops
         try:
             start()
         except Exception as error:  # noqa: BLE001 - the call that waits for the start raises it
@@ -102,7 +111,7 @@ class StartOnce:
 
     def _start(self, start: Callable[[], object], undo: Callable[[], object]) -> None:
         stops = self._stops
-        if getattr(self._asked, "stops", stops) != stops:
+        if getattr(self._here, "stops", stops) != stops:
             return  # the call for which this worker starts has returned, and a stop has come behind it
         try:
             start()

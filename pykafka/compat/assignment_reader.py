@@ -108,6 +108,7 @@ class AssignmentReader:
         :raises Exception: the callback has raised it; nothing of the assignment is consumed then
         """
         wanted = set(partitions or ())
+        stopping = self._stopping
         with self._rebalancing_lock:
             present = self._consumer
             if present is not None and present._engine.running and wanted == self._partitions:
@@ -126,8 +127,8 @@ class AssignmentReader:
                 raise
             self._starts_over = False
             self._positions.begin(consumer)
-            if self._stopping.is_set():  # by the callback, which cannot wait for the worker that runs it
-                consumer.stop()
+            if stopping.is_set():  # by the callback, which may have started this consumer again
+                consumer._engine.discard()
                 return False
             self._consumer = consumer
         self._changed.set()

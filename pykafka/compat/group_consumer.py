@@ -94,7 +94,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         self._consumer_id = Name.of(f"{os.uname().nodename}:{number}")
         self._midway = False
         self._here = self._handler.local()
-        #: The worker that follows the assignment.
+        #: The worker that follows the assignment; after the end of this consumer until it has ended, too.
         self._worker: Worker | None = None
         #: Of health: the error that has ended the consumer, that of the last attempt to follow the group, and what was seen.
         self._ended_by: BaseException | None = None
@@ -166,12 +166,15 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         :raises UnsupportedVersion: the brokers are older than 0.9, and should keep the group
         :raises KafkaException: the consumer got no assignment, or no offsets; the error has the reason
         """
-        if not self._running:  # a start() that another worker makes has set it
+        if not self._running or self._stopping.is_set():  # a start() that another worker makes has set the first one
             self._starts.run(self._start, self.stop)
 
     def _start(self) -> None:
-        if self._running:
+        if self._running and not self._stopping.is_set():
             return
+        # The worker is there yet if its callback has stopped this consumer, if a stop() was cut off, or if an error has just
+        # ended this consumer: it must not go on in the next life.
+        self._join_worker()
         self._await_leaving()  # if a stop() was cut off
         self._stopping, self._worker = self._handler.Event(), None
         self._worker_exceptions.clear()
@@ -214,9 +217,6 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         """
         self._starts.stop()
         self._ended_by = self._last_error = None
-        worker, self._worker = self._worker, None
-        if getattr(self._here, "is_worker", False):  # called by the callback
-            worker = None
         try:  # even if it does not run: a former stop() may have been cut off anywhere
             if self._running:
                 self._running = False
@@ -224,8 +224,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
                 self._stopping.set()
                 self._changed.set()
                 self._interrupt()
-            if worker is not None:  # else the worker has ended this consumer, or is about to
-                worker.join(self._stop_timeout_s)
+            self._join_worker()
         finally:
             try:
                 self._halt(self._midway)
@@ -242,6 +241,14 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
                     raise
         if failed:
             raise failed[-1]
+
+    def _join_worker(self) -> None:
+        """Wait for the end of the worker that follows the assignment, unless this is its callback."""
+        worker = self._worker
+        if worker is None or getattr(self._here, "is_worker", False) or not worker.join(self._stop_timeout_s):
+            return
+        if self._worker is worker:
+            self._worker = None
 
     def _take_failed_commits(self, failed: list[BaseException]) -> None:
         """Move the failed commits that no call has raised yet to a list: `stop()` raises one for all."""

@@ -412,7 +412,7 @@ class GroupOffsets:
                 elif error.invalid_metadata or not is_answer(error):
                     self.forget_coordinator(error)  # also for the client's other workers, who would name it again
                 if is_unavailable(error):
-                    self._cluster.internal_topics.waits(OFFSETS, f"group {self._group}")
+                    self._cluster.internal_topics.waits(OFFSETS, f"group {self._group}", deadline)
                 is_over = tries > self._max_retries or now() >= deadline or (go_on is not None and not go_on())
                 if is_over or not self._cluster.may_pass(error):
                     raise

@@ -250,8 +250,8 @@ class CooperativeAssignmentChange(AssignmentChange):
         if gone := self.assignment - keys:
             self.needs_rejoin = True
             self._revoke_part(gone)
-        if self._added is None:  # else a timeout or Ctrl-C has ended the hook, which is called again
-            self._added = keys - self.assignment
+        # with those of a hook that a timeout or Ctrl-C has ended; the assignment may be another one by now
+        self._added = keys & ((self._added or frozenset()) | (keys - self.assignment))
         generation = self._membership.generation_id
         since = dict.fromkeys(keys, generation)
         for key in keys & self.since.keys():

@@ -140,6 +140,7 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
     deadline = now() + (cluster.socket_timeout_ms if timeout_ms is None else timeout_ms) / 1000
     failures = 0
     topic, what = (TRANSACTIONS, f"transactional id {key}") if key_type else (OFFSETS, f"group {key}")
+    given = math.inf if timeout_ms is None else deadline
     ask_by = partial(cluster.coordinators.ask, (key, key_type))
     while True:
         within_ms = each_ms = None
@@ -159,9 +160,9 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
             return _broker_at(cluster, response.node_id, response.host, response.port, within_ms)
         error = error_for(response.error_code, response.error_message, api="FindCoordinator")
         if is_unavailable(error):
-            cluster.internal_topics.waits(topic, what)
+            cluster.internal_topics.waits(topic, what, given)
         if not error.retriable or now() > deadline:
-            raise cluster.internal_topics.explained(error, topic)
+            raise cluster.internal_topics.explained(error, topic, given)
         failures += 1
         _pause(cluster, failures, None if timeout_ms is None else deadline)
 

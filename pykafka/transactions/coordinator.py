@@ -427,9 +427,11 @@ class Coordinator:
             pause = self._pauses.seconds(failures)
             topic = TRANSACTION_STATE if forget is None else OFFSETS
             if is_unavailable(error):
-                self._cluster.internal_topics.waits(topic, f"transactional id {self._status.transactional_id}")
+                self._cluster.internal_topics.waits(
+                    topic, f"transactional id {self._status.transactional_id}", deadline
+                )
             if handler.now() + pause >= deadline or self._cluster.closed:
-                raise self._cluster.internal_topics.explained(error, topic)
+                raise self._cluster.internal_topics.explained(error, topic, deadline)
             level = logging.DEBUG if isinstance(error, ConcurrentTransactions) else logging.INFO
             log.log(level, "transactional id %s: %s; trying again", self._status.transactional_id, error)
             if self._cluster.listener is not None:

@@ -247,6 +247,10 @@ class ZooKeeperMembership(PolledMembership):
             text = "group %s: %s; trying again"
             self._cluster.limiter.warn(log, self.group_id, text, self.group_id, error)
             self._report(REBALANCE_FAILED, error)
+        except BaseException as error:
+            if not isinstance(error, Exception):  # a timeout or Ctrl-C: the next call does what is left
+                self._poll_requested = True
+            raise
 
     def _report(self, kind: str, detail: object, seconds: float = 0.0) -> None:
         """Report a step to the listener of the client."""
@@ -323,7 +327,8 @@ class ZooKeeperMembership(PolledMembership):
         nodes.keep(assignments)
         mine, late = nodes.take(assignments)
         change.lose_all_but(mine)
-        if not self._has_left(change) and (not self._joined or mine != change.assignment):
+        is_due = not self._joined or change.is_adding or mine != change.assignment
+        if not self._has_left(change) and is_due:
             change.pending = frozenset(mine)
             change.assign_pending()
             log.info("group %s: the assignment of %s: %s", self.group_id, self._name, sorted(mine))

@@ -296,7 +296,7 @@ def delete_records(call: Call, request: wire.DeleteRecordsRequest) -> wire.Delet
                     late.append(result)
             partitions.append(result)
         topics.append(answer(name=topic.name, partitions=partitions))
-    if late:
+    if late:  # also if the leader hears meanwhile that it is none any more: brokers look when a follower copies
         call.wait(lambda: False, request.timeout_ms)
     for result in late:
         result.error_code = RequestTimedOut.ERROR_CODE

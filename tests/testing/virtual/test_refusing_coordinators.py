@@ -11,6 +11,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.admin import ConfigResource
+from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     GroupIdNotFound,
     KafkaException,
@@ -246,5 +247,38 @@ def test_a_begin_that_is_not_complete_in_time_says_what_to_do(run: Run, call: st
                 getattr(producer, call)(timeout=0.3)
             failure.end()
             getattr(producer, call)()
+
+    run(program)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("api", ["Metadata", "DescribeConfigs"])
+def test_a_call_does_not_wait_for_the_reason_why_there_is_no_coordinator(
+    run: Run, virtual: VirtualHandler, protocol: str, api: str
+) -> None:
+    """Brokers that hung took a second for each question about the internal topic, whatever the time of the call."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        took: list[float] = []
+
+        def timed(call: Callable[[], object], timeout: float) -> None:
+            began = virtual.now()
+            with suppress(KafkaException):
+                call()
+            took.append(virtual.now() - began - timeout)
+
+        with client.consumer(TOPIC, group=GROUP, **PROTOCOLS[protocol]) as consumer:
+            assert consumer.poll(timeout=WITHIN_S) is not None
+            consumer.unsubscribe()
+            consumer.subscribe(TOPIC)
+            cluster.fail("FindCoordinator", "COORDINATOR_NOT_AVAILABLE", times=10_000)
+            cluster.fail("OffsetCommit", "NOT_COORDINATOR", times=10_000)
+            with cluster.hold(api):
+                for _ in range(40):
+                    timed(lambda: consumer.poll(timeout=0.3), 0.3)
+                timed(lambda: consumer.commit({TopicPartition(TOPIC, 0): 1}, timeout=0.3), 0.3)
+            cluster.heal()
+            consumer.unsubscribe()
+        assert max(took) < SLACK_S
 
     run(program)

@@ -157,6 +157,29 @@ def test_an_interrupted_hook_gets_its_partitions_again() -> None:
     assert change.pending is None
 
 
+@pytest.mark.parametrize(
+    ("then", "calls"),
+    [
+        ({FIRST, SECOND, THIRD}, [call.on_added([SECOND, THIRD])]),
+        ({FIRST, THIRD}, [call.on_revoked([SECOND]), call.on_added([THIRD])]),
+        ({FIRST}, [call.on_revoked([SECOND]), call.on_added([])]),
+    ],
+)
+def test_an_interrupted_hook_gets_the_partitions_of_the_next_assignment(then: Any, calls: Any) -> None:
+    """It got those of the one before alone: the others were not read, and one that had gone was."""
+    change, _, hooks = member(CooperativeAssignmentChange, FIRST)
+    hooks.on_added.side_effect = [KeyboardInterrupt, None]
+    change.pending = frozenset({FIRST, SECOND})
+    with pytest.raises(KeyboardInterrupt):
+        change.assign_pending()
+    hooks.reset_mock()
+    change.pending = frozenset(then)
+    change.assign_pending()
+    assert hooks.mock_calls == calls
+    assert change.assignment == then
+    assert not change.is_adding
+
+
 @KINDS
 def test_errors_of_hooks_wait_for_poll_and_those_of_a_former_member_go_to_the_next(kind: Any) -> None:
     change, _, hooks = member(kind, FIRST)

@@ -33,7 +33,7 @@ class Silent:
         self.brokers: Any = dict.fromkeys(range(brokers))
         self.retry_backoff = Backoff(100, 1000, random.Random(1))
         self.internal_topics = cast(
-            "InternalTopics", SimpleNamespace(waits=lambda *_: None, explained=lambda error, _: error)
+            "InternalTopics", SimpleNamespace(waits=lambda *_: None, explained=lambda error, *_: error)
         )
         self.asked: list[tuple[int | None, int | None]] = []
 
