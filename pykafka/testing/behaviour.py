@@ -59,8 +59,18 @@ class GroupPath:
         self.shows_assignments = numbers >= (4,)
         #: Whether an offset is refused whose partition is not there.
         self.checks_partitions = numbers >= (2,)
+        #: Whether the member and the generation of offsets in a transaction are looked at each by itself, if named.
+        self.checks_apart = numbers < (3, 5)
+        #: Whether a question for the offsets of no topics gets those of all.
+        self.lists_all = (0, 9) <= numbers < (0, 10, 2)
         #: Whether offsets of partitions that are not there are an error.
         self.refuses_strange_fetch = numbers < (0, 9)
+        #: Whether a group goes with its last offset, if that is deleted and it has no members.
+        self.ends_with_offsets = numbers < (4,)
+        #: Whether filters of ListGroups take states in small letters, too.
+        self.lowers_states = numbers >= (3, 7)
+        #: Whether a group whose last member has gone has an assignment of its last epoch.
+        self.assigns_empty = numbers >= (4, 4)
         #: Whether the consumer protocol (KIP-848) is on.
         self.next_generation = numbers >= (4,)
         #: Whether a ShareFetch of a topic that is not there fails as a whole.

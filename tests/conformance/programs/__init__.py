@@ -1,18 +1,31 @@
 """The programs: each talks with one broker. They use topics and groups of their own, so their order does not matter."""
 
+from tests.conformance.programs.groupadministration import GROUP_ADMINISTRATION
 from tests.conformance.programs.groups import GROUPS
 from tests.conformance.programs.permissions import PERMISSIONS
 from tests.conformance.programs.reading import READING
+from tests.conformance.programs.rebalances import REBALANCES
 from tests.conformance.programs.sharegroups import SHARE_GROUPS
 from tests.conformance.programs.staticmembers import STATIC_MEMBERS
 from tests.conformance.programs.topics import TOPICS
+from tests.conformance.programs.transactionepochs import TRANSACTION_EPOCHS
 from tests.conformance.programs.transactions import TRANSACTIONS
 from tests.conformance.programs.writing import WRITING
 
+_ALL = (
+    *TOPICS,
+    *WRITING,
+    *READING,
+    *GROUPS,
+    *STATIC_MEMBERS,
+    *REBALANCES,
+    *GROUP_ADMINISTRATION,
+    *TRANSACTIONS,
+    *TRANSACTION_EPOCHS,
+    *SHARE_GROUPS,
+    *PERMISSIONS,
+)
 #: By name.
-PROGRAMS = {
-    program.__name__: program
-    for program in (*TOPICS, *WRITING, *READING, *GROUPS, *STATIC_MEMBERS, *TRANSACTIONS, *SHARE_GROUPS, *PERMISSIONS)
-}
+PROGRAMS = {program.__name__: program for program in _ALL}
 
 __all__ = ["PERMISSIONS", "PROGRAMS"]
