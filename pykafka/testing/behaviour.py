@@ -94,6 +94,18 @@ class AdminPath:
     def __init__(self, numbers: tuple[int, ...] = _NEWEST) -> None:
         #: Whether a value that cannot be is INVALID_CONFIG, and not an unknown error.
         self.explains_configs = numbers >= (2,)
+        #: Whether a value that cannot be is INVALID_CONFIG when it is altered, and not INVALID_REQUEST.
+        self.explains_changes = numbers >= (3,)
+        #: Whether filters of DeleteAcls are refused that name no known kind.
+        self.checks_filters = numbers >= (4,)
+        #: Whether a principal without a colon is INVALID_REQUEST, and not an unknown error.
+        self.explains_principals = not (2,) <= numbers < (4,)
+        #: Whether version 0 of DescribeConfigs tells defaults from what was set.
+        self.tells_defaults = numbers < (2,)
+        #: Whether a topic that is not there is described as one with defaults.
+        self.describes_missing = numbers < (2,)
+        #: Whether features are updated all or none.
+        self.updates_together = numbers >= (4,)
         #: Whether metadata says that no topic can have a name, even if none shall be created.
         self.looks_at_names = numbers >= (2,)
         #: Whether the answer has the id of a topic that is deleted by its name.

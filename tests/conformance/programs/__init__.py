@@ -1,5 +1,6 @@
 """The programs: each talks with one broker. They use topics and groups of their own, so their order does not matter."""
 
+from tests.conformance.programs.administration import ACLS, ADMINISTRATION
 from tests.conformance.programs.groupadministration import GROUP_ADMINISTRATION
 from tests.conformance.programs.groups import GROUPS
 from tests.conformance.programs.permissions import PERMISSIONS
@@ -12,6 +13,8 @@ from tests.conformance.programs.transactionepochs import TRANSACTION_EPOCHS
 from tests.conformance.programs.transactions import TRANSACTIONS
 from tests.conformance.programs.writing import WRITING
 
+#: Those that need a broker with ACLs.
+NEED_ACLS = (*PERMISSIONS, *ACLS)
 _ALL = (
     *TOPICS,
     *WRITING,
@@ -23,9 +26,10 @@ _ALL = (
     *TRANSACTIONS,
     *TRANSACTION_EPOCHS,
     *SHARE_GROUPS,
-    *PERMISSIONS,
+    *ADMINISTRATION,
+    *NEED_ACLS,
 )
 #: By name.
 PROGRAMS = {program.__name__: program for program in _ALL}
 
-__all__ = ["PERMISSIONS", "PROGRAMS"]
+__all__ = ["NEED_ACLS", "PROGRAMS"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pykafka.protocol import wire
 from pykafka.protocol.consumer_protocol import ConsumerProtocolSubscription
 from tests.conformance.programs.common import make_topic
@@ -14,7 +16,7 @@ def _member(speaker: Speaker, group: str, *topics: str, kind: str = "consumer") 
     find_coordinator(speaker, group)
     metadata = bytes(ConsumerProtocolSubscription(topic_names=topics).get_bytes())
     rows = [wire.JoinGroupRequest.Protocol(name="range", metadata=metadata)]
-    more = {"protocols": rows, "protocol_type": kind}
+    more: dict[str, Any] = {"protocols": rows, "protocol_type": kind}
     version = min(speaker.versions(wire.JoinGroupRequest)[-1], 3)
     found = speaker.ask(join_request(version, group, **more), version)
     own = wire.SyncGroupRequest.Assignment(member_id=found.member_id, assignment=b"mine")

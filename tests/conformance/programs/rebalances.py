@@ -40,7 +40,7 @@ class Member:
             found = answer()
             if found is not None and not found.error_code:
                 self.member_id, self.generation = found.member_id, found.generation_id
-                self.protocol = found.protocol_name
+                self.protocol = found.protocol_name or ""
             return found
 
         return joined
@@ -201,7 +201,8 @@ def next_generation_of_two(speaker: Speaker) -> None:
         request = api(group_id=group, member_id=ids[who], **more)
         request.member_epoch = epochs[who] if epoch is None else epoch
         if owned is not None:
-            rows = [api.TopicPartitions(topic_id=topic_id(speaker, topic), partitions=owned)] if owned else []
+            mine: Any = topic_id(speaker, topic)
+            rows = [api.TopicPartitions(topic_id=mine, partitions=owned)] if owned else []
             request.topic_partitions = rows
         found = speaker.say(f"{who} {label}", request, version)
         if found is not None and not found.error_code and request.member_epoch >= 0:
