@@ -59,8 +59,18 @@ class GroupPath:
         self.shows_assignments = numbers >= (4,)
         #: Whether an offset is refused whose partition is not there.
         self.checks_partitions = numbers >= (2,)
+        #: Whether the member and the generation of offsets in a transaction are looked at each by itself, if named.
+        self.checks_apart = numbers < (3, 5)
+        #: Whether a question for the offsets of no topics gets those of all.
+        self.lists_all = (0, 9) <= numbers < (0, 10, 2)
         #: Whether offsets of partitions that are not there are an error.
         self.refuses_strange_fetch = numbers < (0, 9)
+        #: Whether a group goes with its last offset, if that is deleted and it has no members.
+        self.ends_with_offsets = numbers < (4,)
+        #: Whether filters of ListGroups take states in small letters, too.
+        self.lowers_states = numbers >= (3, 7)
+        #: Whether a group whose last member has gone has an assignment of its last epoch.
+        self.assigns_empty = numbers >= (4, 4)
         #: Whether the consumer protocol (KIP-848) is on.
         self.next_generation = numbers >= (4,)
         #: Whether a ShareFetch of a topic that is not there fails as a whole.
@@ -84,6 +94,18 @@ class AdminPath:
     def __init__(self, numbers: tuple[int, ...] = _NEWEST) -> None:
         #: Whether a value that cannot be is INVALID_CONFIG, and not an unknown error.
         self.explains_configs = numbers >= (2,)
+        #: Whether a value that cannot be is INVALID_CONFIG when it is altered, and not INVALID_REQUEST.
+        self.explains_changes = numbers >= (3,)
+        #: Whether filters of DeleteAcls are refused that name no known kind.
+        self.checks_filters = numbers >= (4,)
+        #: Whether a principal without a colon is INVALID_REQUEST, and not an unknown error.
+        self.explains_principals = not (2,) <= numbers < (4,)
+        #: Whether version 0 of DescribeConfigs tells defaults from what was set.
+        self.tells_defaults = numbers < (2,)
+        #: Whether a topic that is not there is described as one with defaults.
+        self.describes_missing = numbers < (2,)
+        #: Whether features are updated all or none.
+        self.updates_together = numbers >= (4,)
         #: Whether metadata says that no topic can have a name, even if none shall be created.
         self.looks_at_names = numbers >= (2,)
         #: Whether the answer has the id of a topic that is deleted by its name.

@@ -103,6 +103,12 @@ class Offsets:
         made = self._made(topic, offset, leader_epoch, metadata, None)
         self._pending[producer_id][group][topic, partition] = made
 
+    def is_open(self, producer_id: int, epoch: int, group: str) -> bool:
+        """Return whether a transaction has offsets in the group's partition of __consumer_offsets: no one asks for it again."""
+        partition = partition_of(group)
+        is_here = any(partition_of(one) == partition for one in self._pending.get(producer_id, ()))
+        return is_here and self._epochs.get((producer_id, partition)) == epoch
+
     def check_epoch(self, producer_id: int, epoch: int, group: str) -> None:
         """Check the epoch of a producer that commits offsets of a group, and note it.
 

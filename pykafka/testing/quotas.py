@@ -12,6 +12,7 @@ PRODUCE, FETCH, MUTATE = "producer_byte_rate", "consumer_byte_rate", "controller
 #: What can be set; request_percentage and connections are described only.
 KEYS: Final = {PRODUCE, FETCH, MUTATE, "request_percentage"}
 _OF_ADDRESSES: Final = {"connection_creation_rate"}
+_WHOLE: Final = {PRODUCE, FETCH, *_OF_ADDRESSES}
 #: For how long the rate may have been used in advance (s): brokers look at ten seconds.
 _WINDOW_S: Final = 10.0
 
@@ -32,16 +33,23 @@ class Quotas:
         # By key, user and client id, as far as the quota tells them apart: how much was used more than refilled, and when.
         self._used: dict[tuple[str, str | None, str | None], tuple[float, int]] = {}
 
-    def check(self, entity: Entity, key: str) -> None:
+    def check(self, entity: Entity, key: str, value: float | None) -> None:
         """Raise the error of a quota that cannot be set.
 
-        :raises InvalidRequest: there is no such entity or key
+        :param value: None: it is removed
+        :raises InvalidRequest: there is no such entity, key or value
         """
         types = {kind for kind, _ in entity}
         if not types or not (types <= {USER, CLIENT} or types == {IP}):
             raise InvalidRequest(f"Invalid client quota entity: {', '.join(sorted(types)) or 'it is empty'}")
         if key not in (_OF_ADDRESSES if types == {IP} else KEYS):
             raise InvalidRequest(f"Invalid configuration key {key}")
+        if any(
+            (name is not None and not name.strip()) or (kind == IP and " " in (name or "")) for kind, name in entity
+        ):
+            raise InvalidRequest(f"Empty {', '.join(sorted(types))} not supported")
+        if value is not None and (value <= 0 or (key in _WHOLE and value != int(value))):
+            raise InvalidRequest(f"Quota {key} must be greater than 0, and whole if it counts bytes: {value}")
 
     def set(self, entity: Entity, key: str, value: float | None) -> None:
         """Set a quota.

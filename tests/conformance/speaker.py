@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import socket
 import time
+from collections.abc import Callable
+from copy import copy
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -51,6 +53,7 @@ class Speaker:
         self._address = host, int(port)
         self._socket: socket.socket | None = None
         self._correlation_id = 0
+        self._others: list[Speaker] = []
         self._names: dict[object, str] = {}
         #: Of the release.
         self.numbers = numbers
@@ -65,7 +68,9 @@ class Speaker:
             self.ranges = {one.api_key: (one.min_version, one.max_version) for one in found.api_keys}
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connection, and those of the clients beside it."""
+        while self._others:
+            self._others.pop().close()
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -87,6 +92,12 @@ class Speaker:
         """
         if version is None:
             version = self.versions(type(request))[-1]
+        self._send(request, version)
+        if isinstance(request, wire.ProduceRequest) and request.acks == 0:
+            return request.response()  # type: ignore[return-value]
+        return self._heard(type(request), version)
+
+    def _send(self, request: Request[Any], version: int) -> None:
         self._correlation_id += 1
         pieces = encode_request(request, version, self._correlation_id, CLIENT_ID)
         frame = b"".join(bytes(piece) for piece in pieces)
@@ -95,14 +106,18 @@ class Speaker:
                 self._socket = socket.create_connection(self._address, TIMEOUT_S)
                 self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.sendall(frame)
-            if isinstance(request, wire.ProduceRequest) and request.acks == 0:
-                return request.response()  # type: ignore[return-value]
+        except OSError:
+            self.close()
+            raise HungUp from None
+
+    def _heard(self, kind: type[Request[R]], version: int) -> R:
+        try:
             size = int.from_bytes(self._read(4), "big")
             answer = self._read(size)
         except OSError:
             self.close()
             raise HungUp from None
-        return decode_response(type(request), version, memoryview(answer))[1]
+        return decode_response(kind, version, memoryview(answer))[1]
 
     def say(self, label: str, request: Request[R], version: int | None = None) -> R | None:
         """Send a request, write the answer down, and return it; None if the broker hung up.
@@ -111,21 +126,42 @@ class Speaker:
         """
         if version is None:
             version = self.versions(type(request))[-1]
-        name = f"{label}: {type(request).__name__.removesuffix('Request')} v{version}"
+        return self._told(label, type(request), version, lambda: self.ask(request, version))
+
+    def _told(self, label: str, kind: type[Request[R]], version: int, ask: Callable[[], R]) -> R | None:
+        name = f"{label}: {kind.__name__.removesuffix('Request')} v{version}"
         try:
-            found = self.ask(request, version)
+            found = ask()
         except HungUp:
             self.transcript.append([name, "hung up"])
             return None
         self.transcript.append([name, self.described(found, version)])
         return found
 
+    def begin(self, label: str, request: Request[R], version: int | None = None) -> Callable[[], R | None]:
+        """Send a request whose answer comes late; what is returned waits for it, writes it down, and returns it.
+
+        The broker has had time to take it in.
+        """
+        kind, chosen = type(request), self.versions(type(request))[-1] if version is None else version
+        self._send(request, chosen)
+        self.wait(0.15)
+        return lambda: self._told(label, kind, chosen, lambda: self._heard(kind, chosen))
+
+    def beside(self) -> Speaker:
+        """Return a second client, with a connection of its own, that writes to the same transcript."""
+        other = copy(self)
+        other._socket, other._others = None, []
+        self._others.append(other)
+        return other
+
     def note(self, label: str, value: object) -> None:
         """Write something down that a program found out."""
         self.transcript.append([label, value])
 
     def _read(self, size: int) -> bytes:
-        assert self._socket is not None
+        if self._socket is None:
+            raise OSError("the broker closed the connection before")
         read = bytearray()
         while len(read) < size:
             piece = self._socket.recv(size - len(read))
@@ -194,9 +230,10 @@ class Speaker:
         return described
 
 
-def _place(described: dict[str, Any]) -> tuple[str, int]:
-    """Return what to sort by: a group's name, a partition's number."""
-    return described.get("group_id", ""), described.get("partition_index", described.get("index", 0))
+def _place(described: dict[str, Any]) -> tuple[str, int, str]:
+    """Return what to sort by: a group's name, a partition's number, a member's id."""
+    index = described.get("partition_index", described.get("index", 0))
+    return described.get("group_id", ""), index, described.get("member_id", "")
 
 
 def run(program: Any, hosts: str, numbers: tuple[int, ...]) -> list[list[Any]]:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pykafka.exceptions import (
     FeatureUpdateFailed,
+    InvalidRequest,
     InvalidUpdateVersion,
     MismatchedEndpointType,
     UnknownTopicOrPartition,
@@ -135,6 +136,15 @@ def update_features(call: Call, request: wire.UpdateFeaturesRequest) -> wire.Upd
         update.feature: _problem(features, call.state.versions, update, call.node.node_id)
         for update in request.feature_updates
     }
+    if not call.state.admin_path.updates_together:
+        for update in request.feature_updates:
+            if not texts[update.feature] and not request.validate_only:
+                features.set(update.feature, update.max_version_level)
+        each = [(name, InvalidRequest.ERROR_CODE if text else 0, text) for name, text in texts.items()]
+        return answer(
+            error_message=None,
+            results=[answer.Result(feature=name, error_code=code, error_message=text) for name, code, text in each],
+        )
     problem = next((text for text in texts.values() if text), None)
     if problem is not None:
         raise InvalidUpdateVersion(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pykafka.admin.acls import ResourceType
 from pykafka.admin.configs import AlterOperation, ConfigSource, ConfigType
 from pykafka.admin.results import AclOperation
-from pykafka.exceptions import InvalidRequest, UnknownTopicOrPartition, UnsupportedVersion
+from pykafka.exceptions import InvalidConfig, InvalidRequest, UnknownTopicOrPartition, UnsupportedVersion
 from pykafka.protocol import wire
 from pykafka.testing.authorization import require
 from pykafka.testing.call import Call, api, refusing
@@ -68,7 +68,7 @@ def _described(
     with refusing(answer):
         _check_right(call, AclOperation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name)
         answer.configs = [
-            _config(entry, call.version, request.include_synonyms)
+            _config(entry, call, request.include_synonyms)
             for entry in _entries(call, asked.resource_type, asked.resource_name)
             if not keys or entry.setting.name in keys
         ]
@@ -84,13 +84,14 @@ def _check_right(call: Call, operation: AclOperation, kind: int, name: str) -> N
         require(call, operation, ResourceType.CLUSTER)
 
 
-def _config(entry: Entry, version: int, with_synonyms: bool) -> _Described.Config:
+def _config(entry: Entry, call: Call, with_synonyms: bool) -> _Described.Config:
     setting = entry.setting
     config = _Described.Config(
         name=setting.name, value=entry.value, read_only=setting.is_read_only, is_sensitive=setting.is_sensitive
     )
-    if version == 0:
-        config.is_default = entry.source == ConfigSource.DEFAULT
+    config.documentation = None
+    if call.version == 0:
+        config.is_default = entry.source == ConfigSource.DEFAULT and call.state.admin_path.tells_defaults
         return config
     config.config_source = entry.source
     config.config_type = setting.kind
@@ -104,7 +105,10 @@ def _config(entry: Entry, version: int, with_synonyms: bool) -> _Described.Confi
 def _entries(call: Call, kind: int, name: str) -> list[Entry]:
     configs = call.state.configs
     if kind == ConfigType.TOPIC:
-        return configs.of_topic(_topic(call.state, name).configs, str(call.node.node_id), static_settings(call))
+        is_missing = call.state.admin_path.describes_missing and name not in call.state.topics
+        check_name(name)
+        own = {} if is_missing else _topic(call.state, name).configs
+        return configs.of_topic(own, str(call.node.node_id), static_settings(call))
     if kind == ConfigType.BROKER:
         if name == ALL_BROKERS:
             return configs.of_all_brokers()
@@ -177,8 +181,14 @@ def _alter(call: Call, kind: int, name: str, changes: Sequence[Change], replaces
     values = _values(call, kind, name)
     _check_changes(kind, changes)
     settings, what = _SETTINGS[ConfigType(kind)]
-    after = changed({} if replaces else values, settings, changes)
-    check(after, settings, what)
+    try:
+        after = changed({} if replaces else values, settings, changes)
+        check(after, settings, what)
+    except InvalidConfig as error:
+        known = all(change.name in settings for change in changes)
+        if kind != ConfigType.CLIENT_METRICS and (call.state.admin_path.explains_changes or not known):
+            raise
+        raise InvalidRequest(*error.args) from None
     if not is_trial:
         _store(call.state, kind, name, after)
 

@@ -101,7 +101,7 @@ def _member(call: Call, group: ConsumerGroup, member: ConsumerMember) -> _Descri
         client_host=member.client.host,
         subscribed_topic_names=sorted(member.topics),
         subscribed_topic_regex="" if member.pattern is None else member.pattern.text,
-        assignment=_Assignment(topic_partitions=named(call, member.assigned, _Assignment.TopicPartitions)),
+        assignment=_Assignment(topic_partitions=named(call, member.held, _Assignment.TopicPartitions)),
         target_assignment=_Assignment(topic_partitions=named(call, target, _Assignment.TopicPartitions)),
         member_type=1 if member.classic is None else 0,
     )

@@ -104,7 +104,7 @@ def describe_groups(call: Call, request: wire.DescribeGroupsRequest) -> wire.Des
     described = []
     for name in request.groups:
         try:
-            check_group(call, name)
+            check_group(call, name, may_be_empty=True)
             group = call.state.groups.classic(name)
             if group is None or group.is_gone:
                 described.append(_not_found(call, name))
@@ -151,7 +151,9 @@ def _description(group: ClassicGroup, *, shows_all: bool) -> _Described:
 @api(wire.ListGroupsRequest)
 def list_groups(call: Call, request: wire.ListGroupsRequest) -> wire.ListGroupsResponse:
     """List the groups that this broker coordinates."""
-    states = {state.lower() for state in request.states_filter}
+    path = call.state.groups.settings.path
+    shown = str.lower if path.lowers_states else str
+    states = {shown(state) for state in request.states_filter}
     types = {type_.lower() for type_ in request.types_filter}
     may_all = may(call, Operation.DESCRIBE, ResourceType.CLUSTER)
     listed = [
@@ -164,8 +166,9 @@ def list_groups(call: Call, request: wire.ListGroupsRequest) -> wire.ListGroupsR
         for group in call.state.groups
         if call.state.coordinator("group", group.name) is call.node
         and (may_all or may(call, Operation.DESCRIBE, ResourceType.GROUP, group.name))
-        and (not states or group.state_name.lower() in states)
+        and (not states or shown(group.state_name) in states)
         and (not types or group.type in types)
+        and not (path.forgets_empty and group.is_empty)
     ]
     return wire.ListGroupsResponse(groups=listed)
 
@@ -174,10 +177,10 @@ def list_groups(call: Call, request: wire.ListGroupsRequest) -> wire.ListGroupsR
 def delete_groups(call: Call, request: wire.DeleteGroupsRequest) -> wire.DeleteGroupsResponse:
     """Delete groups without members."""
     results = []
-    for name in request.groups_names:
+    for name in dict.fromkeys(request.groups_names):
         result = wire.DeleteGroupsResponse.Group(group_id=name)
         with refusing(result):
-            check_group(call, name)
+            check_group(call, name, may_be_empty=True)
             call.state.groups.delete(name)
         results.append(result)
     return wire.DeleteGroupsResponse(results=results)
@@ -203,4 +206,6 @@ def offset_delete(call: Call, request: wire.OffsetDeleteRequest) -> wire.OffsetD
             result = wire.OffsetDeleteResponse.Topic.Partition(partition_index=one.partition_index, error_code=code)
             results.append(result)
         response.topics.append(wire.OffsetDeleteResponse.Topic(name=topic.name, partitions=results))
+    if state.groups.settings.path.ends_with_offsets and group.is_empty:
+        state.groups.forget_without_offsets(group)
     return response

@@ -154,8 +154,9 @@ def describe_topic_partitions(call: Call, request: _Pages) -> _Page:
     first = cursor.topic_name if cursor is not None else ""
     known_names = (name for name in state.topics if may_describe(call, name))
     names = sorted(name for name in asked or known_names if name >= first)
-    if cursor is not None and cursor.partition_index < 0:
-        return _Page(topics=[_Page.Topic(error_code=InvalidRequest.ERROR_CODE, name=first)])
+    if cursor is not None and (cursor.partition_index < 0 or first not in (asked or {first})):
+        code = InvalidRequest.ERROR_CODE
+        return _Page(topics=[_Page.Topic(error_code=code, name=topic.name) for topic in request.topics])
     room = max(1, min(request.response_partition_limit, _PAGE_MAX))
     response = _Page()
     for name in names:

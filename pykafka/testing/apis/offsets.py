@@ -78,7 +78,8 @@ def txn_offset_commit(call: Call, request: _TxnCommit) -> wire.TxnOffsetCommitRe
 
     def check(commit: Commit) -> None:
         check_group(call, group)
-        call.state.transactions.check_offsets(request.transactional_id, producer, group, call.version)
+        if not call.state.offsets.is_open(*producer, group):
+            call.state.transactions.check_offsets(request.transactional_id, producer, group, call.version)
         _check_member(call, group, commit)
         call.state.offsets.check_epoch(*producer, group)
 
@@ -136,7 +137,8 @@ def offset_fetch(call: Call, request: wire.OffsetFetchRequest) -> wire.OffsetFet
         return wire.OffsetFetchResponse(groups=groups)
     wanted = _Fetch.Group.Topic
     topics = [wanted(name=one.name, partition_indexes=one.partition_indexes) for one in request.topics or ()]
-    asked = _Fetch.Group(group_id=request.group_id, topics=None if request.topics is None else topics)
+    lists_all = request.topics is None or (call.state.groups.settings.path.lists_all and call.version and not topics)
+    asked = _Fetch.Group(group_id=request.group_id, topics=None if lists_all else topics)
     found: Any = _of_group(call, asked, require_stable=request.require_stable)
     for topic in found.topics:
         for part in topic.partitions:

@@ -29,6 +29,8 @@ def describe_client_quotas(call: Call, request: wire.DescribeClientQuotasRequest
 def _described(
     call: Call, request: wire.DescribeClientQuotasRequest, wanted: dict[str, _Component]
 ) -> list[_Described]:
+    if "" in wanted or any(not _EXACT <= component.match_type <= _ANY for component in request.components):
+        raise InvalidRequest("Unexpected empty filter component entity type, or match type")
     if unknown := [name for name in wanted if name not in _TYPES]:
         raise UnsupportedVersion(f"Custom entity type '{unknown[0]}' not supported")
     if len(wanted) < len(request.components):
@@ -63,11 +65,12 @@ def alter_client_quotas(call: Call, request: wire.AlterClientQuotasRequest) -> w
         entity: Entity = frozenset((one.entity_type, one.entity_name) for one in asked.entity)
         answer = _Altered(error_message=None)
         answer.entity = [
-            _Altered.Entity(entity_type=one.entity_type, entity_name=one.entity_name) for one in asked.entity
+            _Altered.Entity(entity_type=kind, entity_name=name)
+            for kind, name in {one.entity_type: one.entity_name for one in asked.entity}.items()
         ]
         with refusing(answer):
             for op in asked.ops:
-                quotas.check(entity, op.key)
+                quotas.check(entity, op.key, None if op.remove else op.value)
             for op in () if request.validate_only else asked.ops:
                 quotas.set(entity, op.key, None if op.remove else op.value)
         answers.append(answer)

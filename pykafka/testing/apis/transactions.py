@@ -262,7 +262,7 @@ def _active(log: PartitionLog) -> list[wire.DescribeProducersResponse.Topic.Part
             producer_epoch=state.epoch,
             last_sequence=state.last_sequence,
             last_timestamp=state.last_ms,
-            coordinator_epoch=max(state.coordinator_epoch, 0),
+            coordinator_epoch=state.coordinator_epoch,
             current_txn_start_offset=log.open_transactions.get(producer_id, -1),
         )
         for producer_id, state in log.producers.by_id.items()

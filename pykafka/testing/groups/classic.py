@@ -203,7 +203,7 @@ class ClassicGroup(Group[ClassicMember]):
 
     def _rejoin(self, member: ClassicMember, request: wire.JoinGroupRequest) -> PendingAnswer[wire.JoinGroupResponse]:
         member.update(request)
-        self._answer_join(member, UnknownMemberId.ERROR_CODE)  # a request of the same member that still waits
+        # a request of the same member that still waits is never answered
         member.joining = held = PendingAnswer[wire.JoinGroupResponse](self.waiters)
         self._rebalance_or_complete()
         return held
@@ -291,6 +291,7 @@ class ClassicGroup(Group[ClassicMember]):
         """Begin a rebalance: members learn of it by their heartbeats."""
         if self.state is GroupState.COMPLETING:
             for member in self.members.values():
+                member.assignment = b""
                 if member.syncing is not None:
                     member.keep()
                 self._answer_sync(member, RebalanceInProgress.ERROR_CODE)
@@ -383,7 +384,6 @@ class ClassicGroup(Group[ClassicMember]):
                 raise InconsistentGroupProtocol(f"group {self.name} has {own} in this generation, not {asked}")
         if self.state is GroupState.PREPARING:
             raise RebalanceInProgress(f"group {self.name} rebalances")
-        self._answer_sync(member, UnknownMemberId.ERROR_CODE)
         self._pending_sync.discard(member.member_id)
         member.syncing = held = PendingAnswer[wire.SyncGroupResponse](self.waiters)
         member.keep()
@@ -483,7 +483,12 @@ class ClassicGroup(Group[ClassicMember]):
             return
         if self._settings.path.waits_for_sync and self.state is GroupState.COMPLETING:
             raise RebalanceInProgress(f"group {self.name} waits for its leader's assignment")
-        if not commit.is_anonymous:
+        if commit.is_transactional and self._settings.path.checks_apart:
+            if commit.member_id or commit.instance_id is not None:
+                self._member(commit.member_id, commit.instance_id)
+            if commit.epoch not in (self.generation, -1):
+                raise IllegalGeneration(f"group {self.name} is in generation {self.generation}, not {commit.epoch}")
+        elif not commit.is_anonymous:
             member = self._current(commit.member_id, commit.instance_id, commit.epoch)
             if self.state is GroupState.COMPLETING and not commit.is_transactional:
                 raise RebalanceInProgress(f"group {self.name} rebalances")

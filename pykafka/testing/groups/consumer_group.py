@@ -304,7 +304,8 @@ class ConsumerGroup(Group[ConsumerMember]):
         self.epoch += 1
         if not self.members:
             self.empty_since_ms = self.waiters.now_ms()
-            self.assignment_epoch = self.epoch
+            if self._settings.path.assigns_empty:
+                self.assignment_epoch = self.epoch
 
     # -- offsets --
 

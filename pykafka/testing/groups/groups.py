@@ -232,12 +232,15 @@ class Groups:
         self._offsets.delete_group(group.name)
         self.shares.delete(group.name)
 
+    def forget_without_offsets(self, group: Group[Any]) -> None:
+        """Forget an empty group, unless it has offsets, in a transaction or not."""
+        if not self._offsets.of_group(group.name) and group.name not in self._offsets.pending_groups():
+            self._delete(group)
+
     def _expire(self) -> None:
         """Forget old offsets, and empty groups that have none."""
-        pending = set(self._offsets.pending_groups())
         for group in self:
             if group.is_empty and not isinstance(group, ShareGroup):
                 self._offsets.expire(group.name, group.empty_since_ms, self.settings.offsets_retention_ms)
-                if not self._offsets.of_group(group.name) and group.name not in pending:
-                    self._delete(group)
+                self.forget_without_offsets(group)
         self._waiters.after(self.settings.retention_check_interval_ms, self._expire)

@@ -29,9 +29,10 @@ def find_coordinator(speaker: Speaker, key: str, kind: int = 0) -> None:
 
 def is_loading(speaker: Speaker, group: str) -> bool:
     """Return whether the coordinator of a group has yet to begin its work."""
-    if not speaker.has(wire.HeartbeatRequest):
+    if not speaker.has(wire.DescribeGroupsRequest):
         return False
-    return speaker.ask(wire.HeartbeatRequest(group_id=group, generation_id=1, member_id="a")).error_code in LOADING
+    # To a heartbeat, a coordinator that is loading answers as if nothing were wrong.
+    return speaker.ask(wire.DescribeGroupsRequest(groups=[group])).groups[0].error_code in LOADING
 
 
 def join_request(version: int, group: str, member: str = "", **more: Any) -> wire.JoinGroupRequest:

@@ -50,16 +50,16 @@ def _say(speaker: Speaker, request: Request[Any], label: str = "refused") -> Non
     version = min(speaker.versions(kind)[-1], _BY_NAME.get(kind, 99))
     name = f"{label}: {kind.__name__.removesuffix('Request')} v{version}"
     try:
-        speaker.note(name, _sorted(speaker.described(speaker.ask(request, version), version)))
+        speaker.note(name, sorted_answer(speaker.described(speaker.ask(request, version), version)))
     except HungUp:
         speaker.note(name, "hung up")
 
 
-def _sorted(value: Any) -> Any:
+def sorted_answer(value: Any) -> Any:
     """Return an answer without the order of its topics: brokers list what they refuse first, or last."""
     if isinstance(value, dict):
-        return {name: _sorted(one) for name, one in value.items()}
-    return sorted(map(_sorted, value), key=str) if isinstance(value, list) else value
+        return {name: sorted_answer(one) for name, one in value.items()}
+    return sorted(map(sorted_answer, value), key=str) if isinstance(value, list) else value
 
 
 def permissions(speaker: Speaker) -> None:

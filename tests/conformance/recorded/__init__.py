@@ -7,7 +7,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.programs import PERMISSIONS
+from tests.conformance.programs import NEED_ACLS
 
 _HERE = Path(__file__).parent
 
@@ -33,7 +33,7 @@ def needs_acls(program: str) -> bool:
     Others need one without: with ACLs, Kafka 4.3.1 and 4.4.0 answer an acknowledgement of a topic id that they do not know by
     UNKNOWN_SERVER_ERROR, since they have no name to look up.
     """
-    return program in {one.__name__ for one in PERMISSIONS}
+    return program in {one.__name__ for one in NEED_ACLS}
 
 
 def broker_settings(release: str, acls: bool) -> dict[str, object]:
