@@ -133,8 +133,10 @@ def test_a_client_finds_the_successor_of_a_coordinator_that_does_not_know_it(
 
                 def cut_off() -> None:
                     for broker in client.cluster.brokers.values():
-                        broker.channel("main").open() if others else broker.id == FORMER or broker.drop_connections()
-                    client.cluster.brokers[FORMER].channel("main").open()
+                        if others or broker.id == FORMER:
+                            broker.channel("main").open()
+                        else:
+                            broker.drop_connections()
                     began.append(virtual.now())
                     _cut_off(cluster, error, latency_s)
 
