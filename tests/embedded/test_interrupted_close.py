@@ -26,6 +26,7 @@ from pykafka.metadata import lifecycle
 from pykafka.network import turns
 from pykafka.producer import delivery_callbacks, sender
 from pykafka.protocol import wire
+from pykafka.testing import FakeCluster
 from tests.support.inside import engine_of, membership_of, transactions_of
 from tests.support.interrupts import Interrupted, interrupting
 from tests.support.leftovers import Belongings, left_since
@@ -160,6 +161,34 @@ def test_an_interrupt_at_each_step_leaves_nothing_for_good(
         way(holder)
         holder.clear()
         assert not left_since(before, PATIENCE_S)
+
+
+@pytest.mark.on_asyncio
+def test_a_close_that_was_interrupted_behind_its_messages_waits_for_their_functions(
+    concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one did nothing: a worker outlived it, and an event loop that ended then called no function."""
+    reported: list[object] = []
+
+    def interrupt(_: float) -> None:
+        raise Interrupted
+
+    with FakeCluster(1, {"t": 1}) as cluster, KafkaClient(cluster.hosts, **concurrency()) as client:
+
+        def report(error: object, _: object) -> None:
+            client.cluster.handler.sleep(2 * OFTEN_S)
+            reported.append(error)
+
+        producer = client.producer(linger_ms=0)
+        with cluster.hold("Produce"):
+            producer.produce("t", b"x", on_delivery=report)
+            with monkeypatch.context() as patch:
+                patch.setattr(engine_of(producer).routing.deadlines, "join", interrupt)
+                with pytest.raises(Interrupted):
+                    producer.close(OFTEN_S)
+            assert not reported
+            producer.close(PATIENCE_S)
+            assert len(reported) == 1
 
 
 def test_a_broker_that_was_dropped_ends_its_connection(cluster: EmbeddedCluster, handler: Handler) -> None:
