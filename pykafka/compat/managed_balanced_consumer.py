@@ -180,7 +180,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         if wait:
             self._member.close()
         else:
-            self._member.close_soon()
+            self._member.close(wait=0.0)
         self._generation_id, self._consumer_id = -1, Name.of("")
         self._due = self._trouble_since = None
 

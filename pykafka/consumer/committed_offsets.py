@@ -31,6 +31,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     error_for,
 )
+from pykafka.metadata.elections import may_have_moved
 from pykafka.metadata.group_offsets import (
     CHANNEL,
     COMMIT_BY_ID,
@@ -47,7 +48,6 @@ from pykafka.metadata.group_offsets import (
 )
 from pykafka.metadata.internal_topics import OFFSETS, is_unavailable
 from pykafka.metrics.listener import COMMITTED, FAILED, POSITION
-from pykafka.network.authentication import is_answer
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 from pykafka.utils.error_handlers import left_ms
@@ -409,7 +409,7 @@ class GroupOffsets:
                 refused_by = self._coordinator
                 if isinstance(error, UnknownTopicId):
                     self._ask_for_ids(error, deadline)
-                elif error.invalid_metadata or not is_answer(error):
+                elif may_have_moved(error):
                     self.forget_coordinator(error)  # also for the client's other workers, who would name it again
                 if is_unavailable(error):
                     self._cluster.internal_topics.waits(OFFSETS, f"group {self._group}", deadline)

@@ -19,6 +19,7 @@ from pykafka.exceptions import (
     NotCoordinatorForGroup,
     ProtocolClientError,
     RebalanceInProgress,
+    RequestTimedOut,
     ResponseTimeoutError,
     SocketDisconnectedError,
     UnknownMemberId,
@@ -51,7 +52,7 @@ LEAVE_TIMEOUT_MS = 5000
 #: How often a caller that waits for an answer checks whether it still needs it (s).
 ANSWER_POLL_INTERVAL_S = 0.1
 #: The error codes after which the member has to find its coordinator again.
-MOVED = frozenset({GroupCoordinatorNotAvailable.ERROR_CODE, NotCoordinatorForGroup.ERROR_CODE})
+MOVED = frozenset(kind.ERROR_CODE for kind in (GroupCoordinatorNotAvailable, NotCoordinatorForGroup, RequestTimedOut))
 #: The error codes, besides retriable ones, after which the member may join again.
 REJOIN = frozenset({IllegalGeneration.ERROR_CODE, UnknownMemberId.ERROR_CODE, RebalanceInProgress.ERROR_CODE})
 
@@ -163,10 +164,15 @@ class CoordinatorConnection:
     # -- the coordinator -------------------------------------------------------------------------------------------
 
     def is_unknown(self) -> bool:
-        """Return whether the coordinator has to be found; one that has left the cluster is forgotten."""
+        """Return whether the coordinator has to be found; one that has left the cluster, or has a successor, is forgotten.
+
+        One that is cut off from the controller goes on to answer heartbeats; a commit, which it refuses, finds its successor.
+        """
         broker = self.coordinator
         if broker is not None and self.cluster.brokers.get(broker.id) is not broker:
             self.mark_unknown(f"{broker.address} has left the cluster or moved")
+        elif broker is not None and self.cluster.coordinators.has_successor(self.group_id, broker):
+            self.mark_unknown("another worker has found its successor")
         return self.coordinator is None
 
     def mark_unknown(self, error: Any) -> None:

@@ -74,8 +74,13 @@ class PolledMembership(ABC):
         """End a wait of another worker in `poll`, and let it begin none; call `close` next."""
 
     @abstractmethod
-    def close(self, *, timeout_ms: int | None = None, leave_group: bool | None = None) -> None:
-        """End heartbeats, and leave the group."""
+    def close(
+        self, *, timeout_ms: int | None = None, leave_group: bool | None = None, wait: float | None = None
+    ) -> None:
+        """End heartbeats, and leave the group.
+
+        :param wait: how long to wait for that (s); None for as long as it takes. It goes on without this call
+        """
 
     @property
     def _is_joining_in_background(self) -> bool:
@@ -176,7 +181,7 @@ class PolledMembership(ABC):
         :raises Exception: a hook has raised it; the group was left all the same
         """
         self._subscription, self._leave_group = None, leave_group
-        joins = False
+        joins, wait = False, None
         try:
             if not self.in_callback:
                 # If the group rebalances, the last commit needs the new generation: that join has to end first.
@@ -185,13 +190,19 @@ class PolledMembership(ABC):
                     self.abort()
                 self._await_poll(None)
                 self._take_part(self._revoke_all)
+        except BaseException as failure:
+            wait = _wait_after(failure)
+            raise
         finally:  # also after a timeout or Ctrl-C, and if a hook calls this
             try:
                 if joins:
                     self.abort()
                 self._end_background_join()
+            except BaseException as failure:
+                wait = _wait_after(failure)
+                raise
             finally:  # an interrupt of these waits must not keep the member in its group, where nobody would end it
-                self.close(timeout_ms=timeout_ms, leave_group=leave_group)
+                self.close(timeout_ms=timeout_ms, leave_group=leave_group, wait=wait)
             errors = self._change.errors
             self._forget()
             if not self.identity.closing:
@@ -235,3 +246,8 @@ class PolledMembership(ABC):
                 return False
             self._handler.sleep(POLL_LOCK_INTERVAL_S)
         return True
+
+
+def _wait_after(error: BaseException) -> float | None:
+    """Return how long a call that has failed waits until its member has left (s): not at all if it was interrupted."""
+    return None if isinstance(error, Exception) else 0.0

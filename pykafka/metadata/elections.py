@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import (
     FieldNotAvailableError,
+    GroupCoordinatorNotAvailable,
     KafkaException,
     LeaderNotFoundError,
     NotCoordinatorForGroup,
+    RequestTimedOut,
     ResponseTimeoutError,
     SocketDisconnectedError,
     UnknownTopicOrPartition,
@@ -22,6 +24,7 @@ from pykafka.metadata.coordinator_search import GOOD_S, CoordinatorSearch, Key
 from pykafka.metadata.internal_topics import OFFSETS, TRANSACTIONS, is_unavailable
 from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.stale_brokers import LEADERLESS_ANSWERS, REMEMBERED_S, StaleBrokers
+from pykafka.network.authentication import is_answer
 from pykafka.network.patience import Patience
 from pykafka.protocol import wire
 from pykafka.utils.error_handlers import left_ms
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
 
 #: Most brokers do not know a new topic at first: the client asks again for this long (s).
 CREATION_S = 3.0
+#: The errors of a coordinator that may have a successor without knowing it, as it is cut off from the controller. It goes on,
+#: and names itself when it is asked; but no replica copies what it writes, so it answers late, or with one of these errors.
+DOUBTFUL = (GroupCoordinatorNotAvailable, RequestTimedOut, ResponseTimeoutError)
 #: An attempt has at least so long (ms), also if its caller's time is up: enough for one quick answer.
 LEAST_MS = 100
 #: How many silent brokers a search with a deadline gets past.
@@ -131,6 +137,14 @@ def _describes(name: str, response: wire.MetadataResponse) -> bool:
     )
 
 
+def may_have_moved(error: KafkaException) -> bool:
+    """Return whether a group may have another coordinator by now.
+
+    :param error: of a request to the known one
+    """
+    return error.invalid_metadata or not is_answer(error) or isinstance(error, RequestTimedOut)
+
+
 def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, key_type: int = 0) -> Node:
     """Ask for the coordinator of a group (0) or a transactional id (1) until there is one.
 
@@ -191,7 +205,7 @@ class Coordinators:
 
     A broker that is cut off from the controller names the former coordinator each time. So a broker that names one which has
     just refused (NOT_COORDINATOR) is asked after the others from then on, see `StaleBrokers`. Its answer counts all the same:
-    the named broker may be the new coordinator, which does not know it yet.
+    the named broker may be the new coordinator, which does not know it yet. So is a coordinator that may be cut off itself.
 
     State: `_found`, `_refused` and `_asking` change by single steps. A lock of `_asking` is held by the worker that asks about
     its group; one that it does not give back costs the others `ASKED_TWICE_AFTER_S`.
@@ -212,6 +226,8 @@ class Coordinators:
         self._search = CoordinatorSearch(self._handler)
         # The broker that refused last, by its number, and when (s); by key and its type.
         self._refused: dict[tuple[str, int], tuple[int, float]] = {}
+        # How many doubtful errors there were.
+        self._doubts = 0
         # Those that ask now, for calls whose own time was too short.
         self._patience: dict[str, Patience] = {}
 
@@ -285,6 +301,11 @@ class Coordinators:
         _, known = self._found.get(group, (0.0, None))
         return known is broker
 
+    def has_successor(self, group: str, broker: Node) -> bool:
+        """Return whether a worker has found another coordinator since this one."""
+        _, known = self._found.get(group, (0.0, None))
+        return known is not None and known is not broker
+
     def forget(self, group: str, broker: Node | None) -> None:
         """Ask again about a group that this broker does not coordinate any more, as its member has found."""
         _, known = self._found.get(group, (0.0, None))
@@ -293,11 +314,19 @@ class Coordinators:
             self._search.forget((group, 0))
 
     def refused(self, key: str, broker: Node | None, error: object, key_type: int = 0) -> None:
-        """Note that a broker has answered that it does not coordinate a group (0) or a transactional id (1); it may have moved.
+        """Note that a broker does not act as the coordinator of a group (0) or a transactional id (1), which may have moved.
 
-        :param error: of the answer; other errors than NOT_COORDINATOR say nothing of that
+        :param error: NOT_COORDINATOR, or one of `DOUBTFUL`: then the broker is asked after the others from now on, and each few
+            times those that name it, too; other errors say nothing of that
         """
-        if broker is None or not isinstance(error, NotCoordinatorForGroup):
+        if broker is None:
+            return
+        if isinstance(error, DOUBTFUL) and self._stale is not None:
+            self._stale.set_aside(broker.id)
+            self._doubts += 1
+            if self._doubts % LEADERLESS_ANSWERS:  # it may well be that there is no other
+                return
+        elif not isinstance(error, NotCoordinatorForGroup):
             return
         self._search.forget((key, key_type))
         now = self._handler.now()

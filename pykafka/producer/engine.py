@@ -185,7 +185,8 @@ class ProducerEngine(ProducerCore):
                     self._end(deadline)
                 raise
             self._end(deadline)
-            self.completion.end_callbacks(None if deadline is None else self._time_left(deadline))
+        # also if an interrupt has cut off the call before this, once it had ended all else
+        self.completion.end_callbacks(None if deadline is None else self._time_left(deadline))
         self.raise_failures()
 
     def _time_left(self, deadline: float) -> float:

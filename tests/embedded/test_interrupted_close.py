@@ -18,6 +18,7 @@ from pykafka.broker import Broker
 from pykafka.compat import group_consumer
 from pykafka.consumer import commits, recovery
 from pykafka.embedded import EmbeddedCluster
+from pykafka.groups.classic import coordinator
 from pykafka.groups.coordinator_connection import CoordinatorConnection
 from pykafka.handlers import Handler
 from pykafka.handlers.bridge import await_in_bridge, bridged
@@ -26,6 +27,7 @@ from pykafka.metadata import lifecycle
 from pykafka.network import turns
 from pykafka.producer import delivery_callbacks, sender
 from pykafka.protocol import wire
+from pykafka.testing import FakeCluster
 from tests.support.inside import engine_of, membership_of, transactions_of
 from tests.support.interrupts import Interrupted, interrupting
 from tests.support.leftovers import Belongings, left_since
@@ -38,6 +40,8 @@ pytestmark = pytest.mark.timeout(240)
 OFTEN_S = 0.1
 #: The longest time that a worker whose connection is gone takes to notice (s).
 PATIENCE_S = 15.0
+#: How long a member waits for the id with which it leaves (s): 5, if tests do not change it.
+LEAVING_S = 2.0
 
 
 @pytest.fixture(autouse=True)
@@ -160,6 +164,58 @@ def test_an_interrupt_at_each_step_leaves_nothing_for_good(
         way(holder)
         holder.clear()
         assert not left_since(before, PATIENCE_S)
+
+
+@pytest.mark.on_asyncio
+def test_a_close_that_was_interrupted_behind_its_messages_waits_for_their_functions(
+    concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one did nothing: a worker outlived it, and an event loop that ended then called no function."""
+    reported: list[object] = []
+
+    def interrupt(_: float) -> None:
+        raise Interrupted
+
+    with FakeCluster(1, {"t": 1}) as cluster, KafkaClient(cluster.hosts, **concurrency()) as client:
+
+        def report(error: object, _: object) -> None:
+            client.cluster.handler.sleep(2 * OFTEN_S)
+            reported.append(error)
+
+        producer = client.producer(linger_ms=0)
+        with cluster.hold("Produce"):
+            producer.produce("t", b"x", on_delivery=report)
+            with monkeypatch.context() as patch:
+                patch.setattr(engine_of(producer).routing.deadlines, "join", interrupt)
+                with pytest.raises(Interrupted):
+                    producer.close(OFTEN_S)
+            assert not reported
+            producer.close(PATIENCE_S)
+            assert len(reported) == 1
+
+
+@pytest.mark.on_asyncio
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_a_close_that_is_cut_off_while_the_group_holds_a_join_back_ends_at_once(
+    concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch, assignor: str
+) -> None:
+    """A member waits for the id with which it leaves. The interrupt ended that wait, and the call began another one."""
+    monkeypatch.setattr(coordinator, "LEAVE_TIMEOUT_MS", int(LEAVING_S * 1000))
+    options: dict[str, Any] = {"protocol": "classic", "assignor": assignor, "session_timeout_ms": 30_000}
+    with FakeCluster(1, {"t": 2}, as_version="1.1") as cluster:  # releases before 2.2 send the id when all have joined
+        cluster.set_group_settings(initial_rebalance_delay_ms=0)
+        with KafkaClient(cluster.hosts, **concurrency()) as client, client.consumer("t", group="g", **options) as first:
+            while not first.assignment():
+                first.poll(timeout=0.2)
+            second = client.consumer("t", group="g", **options)
+            second.poll(timeout=0.3)
+            handler = client.cluster.handler
+            with cut_off(handler, OFTEN_S) as call:
+                began = handler.now()
+                call(second.close)
+                assert handler.now() - began < LEAVING_S / 2
+            second.close()
+            assert handler.now() - began > LEAVING_S / 2
 
 
 def test_a_broker_that_was_dropped_ends_its_connection(cluster: EmbeddedCluster, handler: Handler) -> None:

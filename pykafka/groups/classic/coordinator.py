@@ -549,7 +549,9 @@ class AbstractCoordinator(ABC):
         self._learn_member_id(LEAVE_TIMEOUT_MS, leaves)
         self.connection.drop_connection()
 
-    def close(self, *, timeout_ms: int | None = None, leave_group: bool | None = None) -> None:
+    def close(
+        self, *, timeout_ms: int | None = None, leave_group: bool | None = None, wait: float | None = None
+    ) -> None:
         """End heartbeats, leave the group, and forget generation and member id; the member may join again.
 
         By default a static member does not leave: the group expects it back within the session timeout. If a greenlet's
@@ -557,20 +559,14 @@ class AbstractCoordinator(ABC):
 
         :param timeout_ms: how long leaving may take; by default 5,000
         :param leave_group: whether to tell the coordinator (KIP-1092); None: unless the member is static
+        :param wait: how long to wait for that (s); None for as long as it takes. It goes on without this call
         """
-        self._begin_close(timeout_ms, leave_group, None)
-
-    def close_soon(self) -> None:
-        """Close without a wait, after a `close` that was cut off, perhaps before the member began to leave."""
-        self._begin_close(None, None, 0.0)
-
-    def _begin_close(self, timeout_ms: int | None, leave_group: bool | None, seconds: float | None) -> None:
         if self._has_left and not self.connection.closing:
-            self._ending.wait(seconds)  # an earlier `close` may have been cut off while the member left
+            self._ending.wait(wait)  # an earlier `close` may have been cut off while the member left
             return
         self.connection.closing = True
         leaves = self._static_member is None if leave_group is None else leave_group
-        self._ending.take(partial(self._close, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms, leaves), seconds)
+        self._ending.take(partial(self._close, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms, leaves), wait)
 
     @property
     def _has_left(self) -> bool:

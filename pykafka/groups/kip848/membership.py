@@ -487,20 +487,16 @@ class ConsumerGroupMembership(PolledMembership):
         self.changed.set()
         self.connection.drop_connection()
 
-    def close(self, *, timeout_ms: int | None = None, leave_group: bool | None = None) -> None:
-        """End heartbeats, and leave the group; the group expects a static member back within the session timeout.
-
-        If a greenlet's timeout ends this call, the member leaves all the same.
-
-        :param timeout_ms: how long leaving may take; by default 5,000
-        :param leave_group: whether to tell the coordinator (KIP-1092); None: unless the member is static
-        """
+    def close(
+        self, *, timeout_ms: int | None = None, leave_group: bool | None = None, wait: float | None = None
+    ) -> None:
+        """End heartbeats, and leave the group; as `MemberCoordinator.close`."""
         if self.heartbeats.has_ended and not self.connection.closing:
-            self._ending.wait()
+            self._ending.wait(wait)
             return
         self.connection.closing = True
         within_ms = LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms
-        self._ending.take(partial(self._close, self.heartbeats, within_ms, leave_group))
+        self._ending.take(partial(self._close, self.heartbeats, within_ms, leave_group), wait)
 
     def _close(self, heartbeats: ConsumerGroupHeartbeats, timeout_ms: int, leave_group: bool | None) -> None:
         deadline = self._handler.now() + timeout_ms / 1000

@@ -188,11 +188,14 @@ class ZooKeeperMembership(PolledMembership):
         self._closing = True
         self._session.interrupt()
 
-    def close(self, *, timeout_ms: int | None = None, leave_group: bool | None = None) -> None:
+    def close(
+        self, *, timeout_ms: int | None = None, leave_group: bool | None = None, wait: float | None = None
+    ) -> None:
         """Release all partitions, leave the group, and end the session.
 
         :param timeout_ms: how long this waits; leaving continues without it
         :param leave_group: False logs that the member leaves all the same: its nodes end with its session
+        :param wait: how long this waits (s), if that is shorter
         """
         self._closing = True
         self.identity.may_commit = None
@@ -201,7 +204,8 @@ class ZooKeeperMembership(PolledMembership):
             log.warning(
                 "group %s: leave_group=False has no effect: ZooKeeper keeps no member without a session", self.group_id
             )
-        self._ending.take(self._close, LEAVING_S if timeout_ms is None else timeout_ms / 1000)
+        seconds = LEAVING_S if timeout_ms is None else timeout_ms / 1000
+        self._ending.take(self._close, seconds if wait is None else min(wait, seconds))
 
     def _close(self) -> None:
         nodes, self._nodes = self._nodes, None

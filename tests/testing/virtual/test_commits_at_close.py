@@ -14,8 +14,8 @@ from pykafka.testing.virtual import Scheduler, VirtualHandler
 ORDERS = TopicPartition("orders", 0)
 #: The time-out of requests: shorter than the pause before a commit is tried again (s).
 SOCKET_S = 0.5
-#: What leaving the group may take besides, and one quick answer (s).
-LEAVE_S, QUICK_S = 5.0, 0.1
+#: What leaving the group may take besides, and one quick answer behind a look-up (s).
+LEAVE_S, QUICK_S = 5.0, 0.11
 
 
 class Committing:

@@ -124,7 +124,7 @@ class Group:
             handler=clocked,
             listener=None,
             brokers={1: coordinator},
-            coordinators=SimpleNamespace(find=self._find, forget=nothing, refused=nothing),
+            coordinators=SimpleNamespace(find=self._find, forget=nothing, refused=nothing, has_successor=nothing),
             closed=False,
             socket_timeout_ms=30_000,
             limiter=LogLimiter(handler),

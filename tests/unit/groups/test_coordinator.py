@@ -157,8 +157,8 @@ def test_a_member_that_joins_again_waits_for_each_close_before(handler: Handler)
         member._note_leave(*args)
 
     cast(Any, member.connection).leave_by = leave
-    member.close_soon()
-    member.close_soon()
+    member.close(wait=0.0)
+    member.close(wait=0.0)
     release.set()
     member.close()
     member.membership.apply(Event.JOIN)

@@ -49,7 +49,9 @@ def test_a_coordinator_that_was_found_but_not_reached_is_reached_in_the_time_of_
         socket_timeout_ms=SOCKET_MS,
         closed=False,
         brokers={broker.id: broker},
-        coordinators=SimpleNamespace(find=lambda *args: broker, refused=lambda *args: False),
+        coordinators=SimpleNamespace(
+            find=lambda *args: broker, refused=lambda *args: False, has_successor=lambda *args: False
+        ),
     )
     connection = CoordinatorConnection(cluster, "g", 100)
     for _ in range(2):
