@@ -157,12 +157,20 @@ class ConsumerCoordinator(BaseCoordinator):
         super()._after_fork()
         self.offsets.assigned_as = None
 
-    def close(self, autocommit: bool = True, *, timeout_ms: int | None = None, leave_group: bool | None = None) -> None:
+    def close(
+        self,
+        autocommit: bool = True,
+        *,
+        timeout_ms: int | None = None,
+        leave_group: bool | None = None,
+        wait: float | None = None,
+    ) -> None:
         """Commit what was consumed, leave the group, and forget generation and member id.
 
         :param autocommit: whether to commit, where auto-commit is on
         :param timeout_ms: how long leaving may take; by default 5,000
         :param leave_group: whether to tell the coordinator; None: unless the member is static
+        :param wait: how long to wait for leaving (s); None for as long as it takes. It goes on without this call
         :raises OffsetsNotCommitted: that commit failed; the group was left all the same
         """
         try:
@@ -171,7 +179,7 @@ class ConsumerCoordinator(BaseCoordinator):
                 if autocommit and self.member_id:
                     self.commit_consumed()
         finally:
-            super().close(timeout_ms=timeout_ms, leave_group=leave_group)
+            super().close(timeout_ms=timeout_ms, leave_group=leave_group, wait=wait)
             self.offsets.assigned_as = None
 
     # -- offsets ---------------------------------------------------------------------------------------------------

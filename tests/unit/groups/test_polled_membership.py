@@ -33,7 +33,9 @@ class Polled(PolledMembership):
     def abort(self) -> None:
         """End nothing."""
 
-    def close(self, *, timeout_ms: int | None = None, leave_group: bool | None = None) -> None:
+    def close(
+        self, *, timeout_ms: int | None = None, leave_group: bool | None = None, wait: float | None = None
+    ) -> None:
         """End nothing."""
 
     def _forget(self) -> None:
