@@ -430,6 +430,11 @@ def test_what_is_acknowledged_with_acks_1_has_to_be_read_unless_a_leader_is_cut_
 
 #: Failures that these faults alone bring about.
 PINNED: dict[str, tuple[int, tuple[PlannedFault, ...]]] = {
+    # Brokers look at such a request when a follower copies, so it times out although they follow another leader by then.
+    "a leader that is cut off holds up a request to delete records": (
+        1600000863,
+        (PlannedFault(775, 3000, "isolate", (1,)), PlannedFault(776, 1000, "move_leader", ("trimmed", 0))),
+    ),
     # `consume()` raised if the session ended between two attempts, and only logged if it ended before.
     "a session in ZooKeeper ends during the last commit of an assignment": (
         1000106982,

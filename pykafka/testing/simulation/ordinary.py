@@ -153,7 +153,7 @@ ORDINARY: tuple[Ordinary, ...] = (
         durable=True,
     ),
     # So it does with a request to delete records, also when it has heard that it is no leader any more.
-    Ordinary(("RequestTimedOut",), ("delete records",), ("outdated trimmed",), LASTS_MS, processes=("a1",)),
+    Ordinary(("RequestTimedOut",), ("delete records of trimmed",), ("outdated trimmed",), LASTS_MS, processes=("a1",)),
     # Batches whose fate is open keep their place until they are too old, and those behind them are never sent.
     Ordinary(("ResponseTimeoutError",), ("send",), ("fail Produce REQUEST_TIMED_OUT",), LASTS_MS),
     # Partitions are added to a transaction once the markers of the one before are written, and its messages wait for that.

@@ -95,7 +95,7 @@ def _settled(one: Member, two: Member) -> None:
 
 
 def rebalance_of_two_members(speaker: Speaker) -> None:
-    """Let a second member come, step by step, and both go on, join again and leave."""
+    """Join with a second member, step by step; both go on, join again and leave."""
     if not speaker.has(wire.JoinGroupRequest):
         return
     make_topic(speaker, "commits", 2)

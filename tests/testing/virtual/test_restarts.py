@@ -37,7 +37,7 @@ class Place(NamedTuple):
         )
 
     def second(self) -> None:
-        """Have another member join, by a worker of its own."""
+        """Join by another member, on a worker of its own."""
         self.virtual.spawn(self.other.topics[TOPIC].get_balanced_consumer, GROUP, **self.options)
 
     def read(self, consumer: Any, count: int) -> set[tuple[int, int]]:
