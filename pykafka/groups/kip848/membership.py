@@ -490,7 +490,7 @@ class ConsumerGroupMembership(PolledMembership):
     def close(
         self, *, timeout_ms: int | None = None, leave_group: bool | None = None, wait: float | None = None
     ) -> None:
-        """End heartbeats, and leave the group; as `MemberCoordinator.close`."""
+        """End heartbeats, and leave the group, as `AbstractCoordinator.close` does; the group expects a static member back."""
         if self.heartbeats.has_ended and not self.connection.closing:
             self._ending.wait(wait)
             return
