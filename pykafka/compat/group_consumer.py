@@ -21,7 +21,7 @@ from pykafka.compat.blocking_engine import unseen
 from pykafka.compat.simple_consumer import BATCH_MESSAGES
 from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.exceptions import ConsumerStoppedException, OffsetsNotCommitted
-from pykafka.handlers.interrupts import OwnedWorker
+from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 from pykafka.health import Viewed, watching
 from pykafka.metadata.lifecycle import Tether
 from pykafka.utils import old_attributes
@@ -174,6 +174,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
             return
         # The worker is there yet if its callback has stopped this consumer, if a stop() was cut off, or if an error has just
         # ended this consumer: it must not go on in the next life.
+        self._stopping.set()
         self._join_worker()
         self._await_leaving()  # if a stop() was cut off
         self._stopping, self._worker = self._handler.Event(), None
@@ -218,7 +219,7 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         self._starts.stop()
         self._ended_by = self._last_error = None
         try:  # even if it does not run: a former stop() may have been cut off anywhere
-            if self._running:
+            if self._running or is_at_work(self._worker):  # a former stop() may have been cut off here
                 self._running = False
                 self._on_stop()
                 self._stopping.set()

@@ -212,3 +212,35 @@ def test_a_start_behind_the_error_that_ends_the_consumer_is_one(run: Any) -> Non
         consumer.stop()
 
     run("managed", program)
+
+
+@pytest.mark.parametrize("then", ["stop", "start"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stop_that_is_cut_off_leaves_no_worker_to_the_next_call(run: Any, kind: str, then: str) -> None:
+    """`stop()` had noted that the consumer does not run, and not yet that its worker is to end: the next one did nothing."""
+
+    def program(place: Place) -> None:
+        member = place.member()
+        member.start()
+        place.read(member, 20)
+        worker, on_stop = member._worker, member._on_stop
+
+        def interrupt() -> None:
+            member._on_stop = on_stop
+            raise KeyboardInterrupt
+
+        member._on_stop = interrupt
+        with pytest.raises(KeyboardInterrupt):
+            member.stop()
+        assert worker.is_alive()
+        if then == "start":
+            member.start()
+            assert member._worker is not worker
+        else:
+            place.virtual.sleep(SOON_S)  # the group rebalances without it
+        began = place.virtual.now()
+        member.stop()
+        assert not worker.is_alive()
+        assert place.virtual.now() - began < SOON_S
+
+    run(kind, program)
