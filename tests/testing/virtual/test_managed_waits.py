@@ -91,7 +91,7 @@ def test_a_stop_that_is_cut_off_leaves_a_failed_commit_to_the_next_one(
 ) -> None:
     """It forgot the commit that no call had raised, and so did all calls after it."""
 
-    def cut_off(*_: object) -> None:
+    def cut_off(**_: object) -> None:
         raise KeyboardInterrupt
 
     def program() -> None:
