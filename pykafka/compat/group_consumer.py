@@ -235,10 +235,10 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
                     self._take_failed_commits(failed)
                     self._forget_positions()
                     self._leave()
-                except BaseException:  # an interrupt may have come before the worker that leaves had started
-                    self._leave(wait=False)
+                except BaseException:
                     # the next `stop()` raises them
                     self._worker_exceptions.extend(one for one in failed if one not in self._worker_exceptions)
+                    self._leave(wait=False)  # the interrupt may have come before the worker that leaves had started
                     raise
         if failed:
             raise failed[-1]
