@@ -8,7 +8,7 @@ from uuid import UUID
 from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
 from tests.conformance.programs.common import make_topic, topic_id, write
-from tests.conformance.programs.permissions import sorted_answer
+from tests.conformance.programs.permissions import say
 from tests.conformance.speaker import HungUp, Speaker
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -18,17 +18,6 @@ def ends(speaker: Speaker, kind: type[Request[Any]]) -> list[int]:
     """Return the lowest and the highest version of an API; none if the broker does not have it."""
     versions = speaker.versions(kind)
     return sorted({*versions[:1], *versions[-1:]})
-
-
-def say(speaker: Speaker, label: str, request: Request[Any], version: int | None = None) -> None:
-    """Send a request, and write the answer down in an order of its own."""
-    kind = type(request)
-    chosen = speaker.versions(kind)[-1] if version is None else version
-    name = f"{label}: {kind.__name__.removesuffix('Request')} v{chosen}"
-    try:
-        speaker.note(name, sorted_answer(speaker.described(speaker.ask(request, chosen), chosen)))
-    except HungUp:
-        speaker.note(name, "hung up")
 
 
 def configs_of_topics(speaker: Speaker) -> None:

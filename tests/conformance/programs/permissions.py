@@ -47,10 +47,16 @@ def _say(speaker: Speaker, request: Request[Any], label: str = "refused") -> Non
     kind = type(request)
     if not speaker.has(kind):
         return
-    version = min(speaker.versions(kind)[-1], _BY_NAME.get(kind, 99))
-    name = f"{label}: {kind.__name__.removesuffix('Request')} v{version}"
+    say(speaker, label, request, min(speaker.versions(kind)[-1], _BY_NAME.get(kind, 99)))
+
+
+def say(speaker: Speaker, label: str, request: Request[Any], version: int | None = None) -> None:
+    """Send a request, and write the answer down in an order of its own."""
+    kind = type(request)
+    chosen = speaker.versions(kind)[-1] if version is None else version
+    name = f"{label}: {kind.__name__.removesuffix('Request')} v{chosen}"
     try:
-        speaker.note(name, sorted_answer(speaker.described(speaker.ask(request, version), version)))
+        speaker.note(name, sorted_answer(speaker.described(speaker.ask(request, chosen), chosen)))
     except HungUp:
         speaker.note(name, "hung up")
 

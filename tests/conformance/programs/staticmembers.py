@@ -68,13 +68,20 @@ def leave(speaker: Speaker, label: str, group: str, member_id: str, instance: st
     speaker.say(label, wire.LeaveGroupRequest(group_id=group, members=[member]))
 
 
-def static_member_is_replaced(speaker: Speaker) -> None:
-    """Join with an instance id, and again without the member id, as after a restart: the former member is fenced."""
+def prepared(speaker: Speaker, group: str) -> bool:
+    """Make the topic, and find the coordinator; return False if the broker has no static members."""
     if not speaker.has(wire.JoinGroupRequest, JOIN):
-        return
-    group = "static"
+        return False
     make_topic(speaker, "commits", 2)
     find_coordinator(speaker, group)
+    return True
+
+
+def static_member_is_replaced(speaker: Speaker) -> None:
+    """Join with an instance id, and again without the member id, as after a restart: the former member is fenced."""
+    group = "static"
+    if not prepared(speaker, group):
+        return
     former = Member(speaker, group, "one")
     former.join("join")
     former.beat("heartbeat before the sync")
@@ -104,11 +111,9 @@ def static_member_is_replaced(speaker: Speaker) -> None:
 
 def static_member_names_another_instance(speaker: Speaker) -> None:
     """Name an instance id that is no member's, with the member id of one."""
-    if not speaker.has(wire.JoinGroupRequest, JOIN):
-        return
     group = "static-strange"
-    make_topic(speaker, "commits", 2)
-    find_coordinator(speaker, group)
+    if not prepared(speaker, group):
+        return
     member, strange = Member(speaker, group, "one"), Member(speaker, group, "none")
     member.join("join")
     member.sync("sync")
@@ -125,11 +130,9 @@ def static_member_names_another_instance(speaker: Speaker) -> None:
 
 def static_member_is_removed(speaker: Speaker) -> None:
     """Take a static member out by its instance id, as an administrator does (KIP-345), and let it go on."""
-    if not speaker.has(wire.JoinGroupRequest, JOIN):
-        return
     group = "static-removed"
-    make_topic(speaker, "commits", 2)
-    find_coordinator(speaker, group)
+    if not prepared(speaker, group):
+        return
     member = Member(speaker, group, "one")
     member.join("join")
     member.sync("sync")
@@ -147,10 +150,9 @@ def static_member_is_removed(speaker: Speaker) -> None:
 
 def static_member_has_another_subscription(speaker: Speaker) -> None:
     """Replace the one member by one with other protocols: the generation goes up if the chosen one is another."""
-    if not speaker.has(wire.JoinGroupRequest, JOIN):
-        return
     group = "static-other"
-    find_coordinator(speaker, group)
+    if not prepared(speaker, group):
+        return
     Member(speaker, group, "one").join("join")
     second = Member(speaker, group, "one")
     second.join("replace before the sync")
