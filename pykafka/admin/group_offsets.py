@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -198,10 +199,12 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
         :param timeout_ms: of the whole call
         :param raise_errors: whether to raise for partitions that failed, see `Results`
         :raises GroupSubscribedToTopic: members of the group read the topic
-        :raises GroupIdNotFound: there is no such group
+        :raises GroupIdNotFound: there is no such group, and no request before had no answer
         """
+        unanswered: Counter[TopicPartition] = Counter()
 
         def request(items: Sequence[TopicPartition], broker: Node, left: int) -> wire.OffsetDeleteRequest:
+            unanswered.update(items)
             topic = wire.OffsetDeleteRequest.Topic
             topics = [
                 topic(name=name, partitions=[topic.Partition(partition_index=id_) for id_ in ids])
@@ -209,11 +212,16 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
             ]
             return wire.OffsetDeleteRequest(group_id=group, topics=topics)
 
-        factory: RequestFactory[TopicPartition, None] = RequestFactory(
-            wire.OffsetDeleteRequest,
-            request,
-            lambda response, items, broker: partition_errors(response, response.topics, items, f"group {group}"),
-        )
+        def read(
+            response: wire.OffsetDeleteResponse, items: Sequence[TopicPartition], broker: Node
+        ) -> dict[TopicPartition, KafkaException | None]:
+            unanswered.subtract(items)
+            found = partition_errors(response, response.topics, items, f"group {group}")
+            # brokers before 4.0 delete a group with its last offset: the request whose answer was lost may have done so
+            gone = [key for key, error in found.items() if isinstance(error, GroupIdNotFound) and unanswered[key] > 0]
+            return {**found, **dict.fromkeys(gone)}
+
+        factory: RequestFactory[TopicPartition, None] = RequestFactory(wire.OffsetDeleteRequest, request, read)
         parts = [topic_partition(part) for part in partitions]
         return self._ask(parts, self._named(group), factory, timeout_ms, raise_errors)
 
