@@ -177,10 +177,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         return 2 * self._cluster.socket_timeout_ms / 1000
 
     def _leave(self, wait: bool = True) -> None:
-        if wait:
-            self._member.close()
-        else:
-            self._member.close(wait=0.0)
+        self._member.close(wait=None if wait else 0.0)
         self._generation_id, self._consumer_id = -1, Name.of("")
         self._due = self._trouble_since = None
 

@@ -79,7 +79,7 @@ class PolledMembership(ABC):
     ) -> None:
         """End heartbeats, and leave the group.
 
-        :param wait: how long to wait for that (s); None for as long as it takes. It goes on without this call
+        :param wait: how long to wait for that (s), which goes on without this call; None for as long as it takes
         """
 
     @property

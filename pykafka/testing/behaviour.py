@@ -100,7 +100,7 @@ class AdminPath:
         self.checks_filters = numbers >= (4,)
         #: Whether a principal without a colon is INVALID_REQUEST, and not an unknown error.
         self.explains_principals = not (2,) <= numbers < (4,)
-        #: Whether version 0 of DescribeConfigs tells defaults from what was set.
+        #: Whether version 0 of DescribeConfigs distinguishes defaults from what was set.
         self.tells_defaults = numbers < (2,)
         #: Whether a topic that is not there is described as one with defaults.
         self.describes_missing = numbers < (2,)

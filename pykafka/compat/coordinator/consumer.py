@@ -170,7 +170,7 @@ class ConsumerCoordinator(BaseCoordinator):
         :param autocommit: whether to commit, where auto-commit is on
         :param timeout_ms: how long leaving may take; by default 5,000
         :param leave_group: whether to tell the coordinator; None: unless the member is static
-        :param wait: how long to wait for leaving (s); None for as long as it takes. It goes on without this call
+        :param wait: how long to wait for leaving (s), which goes on without this call; None for as long as it takes
         :raises OffsetsNotCommitted: that commit failed; the group was left all the same
         """
         try:

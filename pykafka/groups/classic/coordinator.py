@@ -559,7 +559,7 @@ class AbstractCoordinator(ABC):
 
         :param timeout_ms: how long leaving may take; by default 5,000
         :param leave_group: whether to tell the coordinator (KIP-1092); None: unless the member is static
-        :param wait: how long to wait for that (s); None for as long as it takes. It goes on without this call
+        :param wait: how long to wait for that (s), which goes on without this call; None for as long as it takes
         """
         if self._has_left and not self.connection.closing:
             self._ending.wait(wait)  # an earlier `close` may have been cut off while the member left

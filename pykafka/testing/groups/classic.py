@@ -372,9 +372,12 @@ class ClassicGroup(Group[ClassicMember]):
 
     def _current(self, member_id: str, instance_id: str | None, generation: int) -> ClassicMember:
         member = self._member(member_id, instance_id)
+        self._check_generation(generation)
+        return member
+
+    def _check_generation(self, generation: int) -> None:
         if generation != self.generation:
             raise IllegalGeneration(f"group {self.name} is in generation {self.generation}, not {generation}")
-        return member
 
     def sync(self, request: wire.SyncGroupRequest) -> PendingAnswer[wire.SyncGroupResponse]:
         """Answer with the member's assignment, as soon as the leader has sent it."""
@@ -486,8 +489,8 @@ class ClassicGroup(Group[ClassicMember]):
         if commit.is_transactional and self._settings.path.checks_apart:
             if commit.member_id or commit.instance_id is not None:
                 self._member(commit.member_id, commit.instance_id)
-            if commit.epoch not in (self.generation, -1):
-                raise IllegalGeneration(f"group {self.name} is in generation {self.generation}, not {commit.epoch}")
+            if commit.epoch != -1:
+                self._check_generation(commit.epoch)
         elif not commit.is_anonymous:
             member = self._current(commit.member_id, commit.instance_id, commit.epoch)
             if self.state is GroupState.COMPLETING and not commit.is_transactional:
