@@ -123,14 +123,21 @@ class ProducerEngine(ProducerCore):
             owned.wake.set()
 
     def _check_leaders(self, topic: TopicView) -> None:
-        """Raise UnsupportedVersion if a leader that can be asked now knows no idempotent producer."""
+        """Raise UnsupportedVersion if a leader that can be asked now knows no idempotent producer.
+
+        All of them together have `socket_timeout_ms`: the first message of a topic may wait for this.
+        """
         leaders = dict.fromkeys(
             partition.leader for partition in topic.partitions.values() if partition.leader is not None
         )
+        deadline = self.handler.now() + self.cluster.socket_timeout_ms / 1000
         for leader in islice(leaders, CHECKED_LEADERS):
+            left_ms = int((deadline - self.handler.now()) * 1000)
+            if left_ms <= 0:
+                return
             try:
-                self.producer_ids.known_to(leader)
-            except SocketDisconnectedError as error:
+                self.producer_ids.known_to(leader, left_ms)
+            except (SocketDisconnectedError, ResponseTimeoutError) as error:
                 log.info("broker %s is asked what it knows when there is something to send: %s", leader.address, error)
 
     def read_metrics(self) -> list[Metric]:

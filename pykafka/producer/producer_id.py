@@ -51,15 +51,17 @@ class ProducerIds:
         """Return whether `get` waits for the answer of a broker, as another worker may do now."""
         return not self.denied and (self._found is None or self._found[0] == spent_id or self._lock.locked())
 
-    def known_to(self, broker: Node) -> bool:
+    def known_to(self, broker: Node, timeout_ms: int | None = None) -> bool:
         """Return whether batches for this broker are to have numbers.
 
+        :param timeout_ms: for asking the broker, if it has to be asked; None: `socket_timeout_ms`
         :raises UnsupportedVersion: they must have, and it is older than Kafka 0.11
         :raises SocketDisconnectedError: it could not be asked
+        :raises ResponseTimeoutError: it has not answered by then
         """
         if self.denied:
             return False
-        if broker.has(wire.InitProducerIdRequest):
+        if broker.has(wire.InitProducerIdRequest, timeout_ms):
             return True
         if self._wanted:
             raise UnsupportedVersion(

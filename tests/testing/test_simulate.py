@@ -48,6 +48,7 @@ from pykafka.testing.simulation.simulation import Simulation
 from pykafka.testing.simulation.tally import SeedLog
 from pykafka.testing.simulation.world import World
 from pykafka.testing.sometimes import THINGS, TOGETHER, Sometimes
+from pykafka.testing.virtual import NetworkFaults
 from pykafka.testing.witness import LEADER, TOO_LARGE, Witness
 from tests.testing.stories import GROUP, P0, Story
 
@@ -428,8 +429,35 @@ def test_what_is_acknowledged_with_acks_1_has_to_be_read_unless_a_leader_is_cut_
     assert world.acknowledged["t"] == ({7} if is_durable else set())
 
 
+HANGING = NetworkFaults(jitter_ms=5.0, split=0.5, cut=0.5, half_open=0.2, hang=0.5, within_ms=3000)
 #: Failures that these faults alone bring about.
 PINNED: dict[str, tuple[int, tuple[PlannedFault, ...]]] = {
+    # The checker knew only errors that brokers answer, and not that the last answer may come too late.
+    "each refusal of a batch comes late": (
+        1500128309,
+        (
+            PlannedFault(3353, 1000, "fail", ("Produce", "NOT_LEADER_OR_FOLLOWER", 5, None, 500)),
+            PlannedFault(4588, 1000, "fail", ("Produce", "NOT_LEADER_OR_FOLLOWER", 4, None, 500)),
+        ),
+    ),
+    # It kept its partitions until it had those of the next generation.
+    "a member hears as it joins that it is out of the group": (
+        1500134425,
+        (
+            PlannedFault(3182, 1000, "move_coordinator", ("group", "clerks", 1)),
+            PlannedFault(3678, 3000, "fail", ("Heartbeat", "UNKNOWN_MEMBER_ID", 1)),
+        ),
+    ),
+    # The producer asked them one after another as it began, and reported the message 2.9 s late.
+    "a transaction's first message goes to leaders that hang": (
+        63869518900218,
+        (
+            PlannedFault(38, 6000, "network", (HANGING,)),
+            PlannedFault(123, 400, "cut", ("ConsumerGroupHeartbeat", "after", 2)),
+            PlannedFault(992, 12000, "hold", ("Heartbeat",)),
+            PlannedFault(1023, 400, "cut", ("ConsumerGroupHeartbeat", "after", 2)),
+        ),
+    ),
     # Brokers before 4.0 delete the group with its last offset: the request that was sent again found none.
     "a request to delete a group's last offset is answered twice, and the first answer is lost": (
         1500104839,

@@ -448,7 +448,8 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
         while self.membership.state is not State.STABLE:
             try:
                 self.connection.find()
-                if background.cancelled:
+                self._handle_reports()
+                if self._is_over(background):
                     return
                 self.join_and_sync()
             except KafkaException as error:
@@ -456,11 +457,15 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
                     return
                 if not self.connection.may_try_again(error):
                     raise
-                if self.membership.generation_id < 0:  # first `poll` has to report the assignment lost
+                if self._is_over(background):
                     return
                 log.info("group %s: %s; joining again", self.group_id, error)
                 failures = 1 if isinstance(error, RebalanceInProgress) else failures + 1
                 self.connection.pause(failures)
+
+    def _is_over(self, background: BackgroundJoin) -> bool:
+        """Return whether to join no more: `poll` has to report the assignment lost if the member is out of the group."""
+        return background.cancelled or self.membership.generation_id < 0
 
     @property
     def _is_joining_in_background(self) -> bool:

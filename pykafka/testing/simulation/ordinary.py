@@ -156,6 +156,8 @@ ORDINARY: tuple[Ordinary, ...] = (
     Ordinary(("RequestTimedOut",), ("delete records of trimmed",), ("outdated trimmed",), LASTS_MS, processes=("a1",)),
     # Batches whose fate is open keep their place until they are too old, and those behind them are never sent.
     Ordinary(("ResponseTimeoutError",), ("send",), ("fail Produce REQUEST_TIMED_OUT",), LASTS_MS),
+    # Leaders that refuse it each answer half a second late, the last one when it is too old.
+    Ordinary(("ResponseTimeoutError",), ("send",), ("fail Produce 500",), LASTS_MS),
     # Partitions are added to a transaction once the markers of the one before are written, and its messages wait for that.
     Ordinary(("ResponseTimeoutError",), ("send",), ("hold_markers",), LASTS_MS, processes=IN_TRANSACTIONS),
     # A partition has no leader, or memory is full of messages for one that cannot be reached.

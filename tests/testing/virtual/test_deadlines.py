@@ -546,3 +546,29 @@ def test_a_partition_that_metadata_lacks_keeps_no_call(
             consumer.close()
 
     scheduler.run(program)
+
+
+@pytest.mark.parametrize("transactional", [True, False])
+def test_the_first_message_to_silent_leaders_waits_for_all_of_them_together(
+    scheduler: Scheduler, network: Network, virtual: VirtualHandler, transactional: bool
+) -> None:
+    """The producer of a topic asked each of up to 16 leaders for a socket time-out, one behind the other, as it began."""
+
+    def program() -> float:
+        with FakeCluster(3, {"orders": 4}, handler=virtual) as cluster:
+            client = KafkaClient(cluster.hosts, handler=virtual, socket_timeout_ms=int(SOCKET_S * 1000))
+            options: dict[str, Any] = {"transactional_id": "t1"} if transactional else {"enable_idempotence": True}
+            producer = client.producer(**options)
+            assert client.topics["orders"].partitions
+            if transactional:
+                producer.init_transactions()
+                producer.begin_transaction()
+            _cut_and_pause(cluster, network)
+            began = virtual.now()
+            producer.produce("orders", b"0")
+            took = virtual.now() - began
+            cluster.heal()
+            client.close()
+            return took
+
+    assert scheduler.run(program) < SOCKET_S + QUICK_S

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -280,5 +281,36 @@ def test_a_call_does_not_wait_for_the_reason_why_there_is_no_coordinator(
             cluster.heal()
             consumer.unsubscribe()
         assert max(took) < SLACK_S
+
+    run(program)
+
+
+def test_a_member_that_hears_while_it_joins_that_it_is_out_gives_up_its_partitions_at_once(
+    run: Run, virtual: VirtualHandler
+) -> None:
+    """It gave them up behind the rebalance only, returned records of them until then, and could not commit those."""
+
+    def program(cluster: FakeCluster, client: KafkaClient) -> None:
+        lost: list[float] = []
+        listener = SimpleNamespace(on_lost=lambda _: lost.append(virtual.now()))
+        options = {"heartbeat_interval_ms": 50, "listener": listener, **PROTOCOLS["cooperative"]}
+        consumer = client.consumer(TOPIC, group=GROUP, **options)
+        assert consumer.poll(timeout=WITHIN_S)
+        consumer.enforce_rebalance()
+        cluster.cut("JoinGroup", "before", times=1)
+        cluster.fail("Heartbeat", "UNKNOWN_MEMBER_ID", times=1)
+        cluster.fail("JoinGroup", "NONE", times=1_000_000, latency_ms=10_000)
+        began = virtual.now()
+        with client.producer() as producer:
+            producer.produce(TOPIC, b"two").get()
+        while not lost and virtual.now() < began + WITHIN_S:
+            consumer.poll(timeout=0.1)
+        assert lost
+        assert lost[0] < began + 2
+        assert not consumer.assignment()
+        cluster.clear_faults()
+        assert consumer.poll(timeout=WITHIN_S)
+        assert len(lost) == 1
+        consumer.close()
 
     run(program)
