@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -42,6 +42,7 @@ from pykafka.exceptions import (
 from pykafka.metadata.brokers import QUICK_CONNECT_MS, countdown
 from pykafka.metadata.elections import ASKED_IN_TIME
 from pykafka.metadata.internal_topics import OFFSETS, TRANSACTIONS
+from pykafka.metadata.reaching import reached
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 from pykafka.utils.error_handlers import left_ms
@@ -330,7 +331,7 @@ class RequestFactory(Generic[K, V]):
 
 
 class Router:
-    """The way to all brokers. It starts no worker: requests go out one behind another, then the answers are read.
+    """The way to all brokers. Workers connect to several at a time; the caller sends to each that is reached, and reads.
 
     :param cluster: the cluster
     """
@@ -431,23 +432,37 @@ class _Round(Generic[K, V]):
                 found[item] = self._classified(broker, unsent=True)  # its lookup has failed
             else:
                 by_broker.setdefault(broker, []).append(item)
-        sent = []
-        # Those that are connected first: the others may swallow packets.
-        for broker, its in sorted(by_broker.items(), key=lambda pair: not pair[0].channel(CHANNEL).connected):
+        sent: list[_Sent[K]] = []
+        for broker, error in self._reached(list(by_broker)):
+            its = by_broker[broker]
             try:
-                left_ms = self._left_ms()
-                if len(by_broker) > 1:
-                    broker.channel(CHANNEL).open(min(QUICK_CONNECT_MS, left_ms))
-                elif left_ms < broker.socket_timeout_ms:
-                    broker.channel(CHANNEL).open(left_ms)
+                if error is not None:
+                    raise error
                 for batch in self._batches(broker, its):
                     sent.append(self._send(broker, batch))
-            except KafkaException as error:  # nothing was sent
+            except KafkaException as failure:  # nothing was sent
                 missed = set(its) - {item for one in sent for item in one.items}
-                found |= dict.fromkeys(missed, self._classified(error, unsent=True))
+                found |= dict.fromkeys(missed, self._classified(failure, unsent=True))
         for one in sent:
             found |= self._read(one, target.stale)
         return found
+
+    def _reached(self, brokers: Sequence[Node]) -> Iterator[tuple[Node, KafkaException | None]]:
+        """Yield each broker when it is connected, or with its error: those first that are, as others may swallow packets."""
+        several = len(brokers) > 1
+
+        def connect(broker: Node) -> None:
+            left_ms = self._left_ms()
+            if several:
+                broker.channel(CHANNEL).open(min(QUICK_CONNECT_MS, left_ms))
+            elif left_ms < broker.socket_timeout_ms:
+                broker.channel(CHANNEL).open(left_ms)
+
+        away = [broker for broker in brokers if not broker.channel(CHANNEL).connected]
+        for broker in brokers:
+            if broker not in away:
+                yield from reached(self._cluster.handler, [broker], connect, 0.0)
+        yield from reached(self._cluster.handler, away, connect, self._left_ms() / 1000)
 
     def _brokers(self, items: Sequence[K], target: RequestTarget[K]) -> Mapping[K, Node | KafkaException]:
         try:
