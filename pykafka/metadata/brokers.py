@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pykafka.exceptions import (
     ConnectTimeoutError,
@@ -25,6 +25,7 @@ from pykafka.exceptions import (
     WorkerNotStartedError,
 )
 from pykafka.metadata.options import REBOOTSTRAP, MetadataSettings
+from pykafka.metadata.reaching import reached
 from pykafka.metadata.stale_brokers import StaleBrokers
 from pykafka.network.addresses import canonical_addresses, parse_hosts
 from pykafka.network.dialing import Attempt
@@ -53,6 +54,8 @@ LOWER_VERSIONS = (8, 4)
 HANG_UPS = 2
 #: How long a connect may take while there are other brokers to ask (ms): one that swallows packets would hold up all metadata.
 QUICK_CONNECT_MS = 3000
+#: The same for those behind it (ms), as workers go on connecting to those before: many may hang.
+NEXT_CONNECT_MS = 500
 #: The `reach` of a broker whose connections fail, or that owes an answer.
 _IN_TROUBLE = 3
 
@@ -285,6 +288,7 @@ class Brokers:
 
 
 def first_answer(
+    handler: Handler,
     brokers: Iterable[Node],
     ask: Callable[[Node], R],
     what: str,
@@ -293,6 +297,7 @@ def first_answer(
 ) -> R:
     """Return the first answer; brokers that a quick connect does not reach are asked again after the others.
 
+    :param handler: supplies workers, each of which connects to one of these
     :param brokers: the brokers to ask, in this order
     :param ask: asks one broker
     :param what: the request's name in logs
@@ -304,50 +309,113 @@ def first_answer(
     :raises FieldNotAvailableError: nor can it in the versions of all brokers that were asked
     :raises SaslRequiredError, TokenUnavailableError: there are no credentials to log in with
     """
-    attempts: list[Any] = []
-    slow: dict[Node, KafkaException] = {}
-    again: list[Node] = []
-    empty: list[R] = []
-    for broker in chain(brokers, again):  # in this order, as `again` grows meanwhile
-        if left_ms is not None and not left_ms():
-            break
-        hurried = broker.reach >= 2 and broker not in again and broker.socket_timeout_ms > QUICK_CONNECT_MS
-        slow.pop(broker, None)
+    return _FirstAnswer(handler, ask, what, telling, left_ms).of(brokers)
+
+
+class _NoAnswerError(Exception):
+    """The next broker is to be asked."""
+
+
+class _FirstAnswer(Generic[R]):
+    """One call of `first_answer`, which has the parameters."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        ask: Callable[[Node], R],
+        what: str,
+        telling: Callable[[R], bool] | None,
+        left_ms: Callable[[], int] | None,
+    ) -> None:
+        self._handler = handler
+        self._ask = ask
+        self._what = what
+        self._telling = telling
+        self._left_ms = left_ms
+        self._attempts: list[Any] = []
+        # Those that a quick connect did not reach; a worker of their channel goes on.
+        self._late: dict[Node, KafkaException] = {}
+        self._empty: list[R] = []
+
+    @property
+    def _may_ask(self) -> bool:
+        return self._left_ms is None or self._left_ms() > 0
+
+    def of(self, brokers: Iterable[Node]) -> R:
+        for broker in brokers:
+            if not self._may_ask:
+                break
+            hurried = broker.reach >= 2 and broker.socket_timeout_ms > QUICK_CONNECT_MS
+            for one in (broker, *self._late):
+                if one is broker or one.is_connected("main"):  # it is reached after all
+                    with suppress(_NoAnswerError):
+                        return self._answer(one, hurried and one is broker)
+        if self._late and self._may_ask:
+            for broker, error in self._reached(list(self._late)):
+                with suppress(_NoAnswerError):
+                    return self._answer(broker, False, error)
+                if not self._may_ask:
+                    break
+        # there was no time for a second try
+        self._attempts += [(broker.address, error) for broker, error in self._late.items()]
+        if self._empty:
+            return self._empty[0]
+        attempts = self._attempts
+        if attempts and all(isinstance(error, FieldNotAvailableError) for _, error in attempts):
+            raise attempts[0][1]  # they were reached, and are too old
+        raise NoBrokersAvailableError(_explain(attempts), ledger=attempts)
+
+    def _reached(self, late: list[Node]) -> Iterator[tuple[Node, KafkaException | None]]:
+        """Yield brokers with which there was no connection, each when it has one, or when its whole time is over."""
+        several = len(late) > 1
+
+        def connect(broker: Node) -> None:
+            if several:  # else it connects as it is asked
+                broker.channel("main").open(None if self._left_ms is None else self._left_ms() or 1)
+
+        within_s = math.inf if self._left_ms is None else self._left_ms() / 1000
+        return reached(self._handler, late, connect, within_s)
+
+    def _answer(self, broker: Node, hurried: bool, failure: KafkaException | None = None) -> R:
+        """Return the answer of a broker.
+
+        :param hurried: whether to connect quickly, and else to note that it is late
+        :param failure: why it is not connected
+        :raises _NoAnswerError: it gave none
+        """
+        was_late = self._late.pop(broker, None) is not None
+        connecting = hurried
         try:
+            if failure is not None:
+                raise failure
             if hurried:
-                quick_ms = QUICK_CONNECT_MS if left_ms is None else min(QUICK_CONNECT_MS, left_ms() or 1)
-                broker.channel("main").open(quick_ms)
-                hurried = False
-            answer = ask(broker)
-            if telling is None or telling(answer):
+                quick_ms = NEXT_CONNECT_MS if self._late else QUICK_CONNECT_MS
+                broker.channel("main").open(
+                    quick_ms if self._left_ms is None else min(quick_ms, self._left_ms() or 1)
+                )
+                connecting = False
+            answer = self._ask(broker)
+            if self._telling is None or self._telling(answer):
                 return answer
-            empty.append(answer)
+            self._empty.append(answer)
         except KafkaException as error:
-            # without its traceback, whose frames would hold the callers' objects for as long as the error is kept
-            error_copy = error.again()
             # also one that sends its versions late: that is a part of connecting
             late = isinstance(error, (ConnectTimeoutError, TokenTimeoutError)) or (
-                hurried and isinstance(error, ResponseTimeoutError)
+                connecting and isinstance(error, ResponseTimeoutError)
             )
-            if late and broker not in again and broker.socket_timeout_ms > QUICK_CONNECT_MS:
-                slow[broker] = error_copy
-                again.append(broker)
-                continue
+            # without its traceback, whose frames would hold the callers' objects for as long as the error is kept
+            error_copy = error.again()
+            if late and not was_late and broker.socket_timeout_ms > QUICK_CONNECT_MS:
+                self._late[broker] = error_copy
+                raise _NoAnswerError from None
             refused = isinstance(
                 error, (ProtocolClientError, SaslRequiredError, TokenUnavailableError, FieldValueError)
             )  # the next broker would refuse it, too
             if refused and not isinstance(error, RebootstrapRequired):
                 raise
-            broker.warn("broker %s did not answer %s: %s", broker.address, what, error_copy)
-            attempts.append((broker.address, error_copy))
-    attempts += [
-        (broker.address, error_copy) for broker, error_copy in slow.items()
-    ]  # there was no time for a second try
-    if empty:
-        return empty[0]
-    if attempts and all(isinstance(error, FieldNotAvailableError) for _, error in attempts):
-        raise attempts[0][1]  # they were reached, and are too old
-    raise NoBrokersAvailableError(_explain(attempts), ledger=attempts)
+            broker.warn("broker %s did not answer %s: %s", broker.address, self._what, error_copy)
+            self._attempts.append((broker.address, error_copy))
+        raise _NoAnswerError
 
 
 def countdown(now: Callable[[], float], within_ms: int) -> Callable[[], int]:

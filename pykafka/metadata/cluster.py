@@ -445,7 +445,7 @@ class BaseCluster(Reporting):
 
         with self._known_brokers.asking() if isinstance(request, wire.MetadataRequest) else nullcontext():
             brokers = self._known_brokers.candidates(self.seeds)
-            return first_answer(brokers, ask, type(request).__name__, telling, left_ms)
+            return first_answer(self.handler, brokers, ask, type(request).__name__, telling, left_ms)
 
     def ask_any(self, addresses: Iterable[tuple[str, int]], ask: Callable[[Node], R]) -> R:
         """Return the first answer that is not None, asking the brokers at some addresses in turn.
@@ -455,7 +455,7 @@ class BaseCluster(Reporting):
         :raises NoBrokersAvailableError: none answered; `.attempts` has every attempt
         """
         with self._known_brokers.at(addresses) as brokers:
-            return first_answer(brokers, ask, "what it was asked", lambda answer: answer is not None)
+            return first_answer(self.handler, brokers, ask, "what it was asked", lambda answer: answer is not None)
 
     @property
     def first_addresses(self) -> list[str]:

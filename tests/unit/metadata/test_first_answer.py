@@ -18,7 +18,8 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     TokenTimeoutError,
 )
-from pykafka.metadata.brokers import QUICK_CONNECT_MS, first_answer
+from pykafka.handlers import ThreadingHandler
+from pykafka.metadata.brokers import NEXT_CONNECT_MS, QUICK_CONNECT_MS, first_answer
 
 
 class Unconnected:
@@ -33,23 +34,26 @@ class Unconnected:
     def __init__(self, error: KafkaException | None = None) -> None:
         self.address = "127.0.0.1:9092"
         self.error = error
-        self.tries: list[int] = []
+        self.tries: list[int | None] = []
 
     def channel(self, name: str) -> Unconnected:
         assert name == "main"
         return self
 
-    def open(self, timeout_ms: int) -> None:
+    def open(self, timeout_ms: int | None) -> None:
         self.tries.append(timeout_ms)
         if self.error is not None:
             raise self.error
+
+    def is_connected(self, name: str) -> bool:
+        return self.error is None
 
     def warn(self, *told: object) -> None:
         """Tell nobody."""
 
 
 def asked(*brokers: Unconnected, ask: Callable[[Any], str], left_ms: Callable[[], int] | None = None) -> str:
-    return first_answer(cast("list[Broker]", brokers), ask, "Metadata", left_ms=left_ms)
+    return first_answer(ThreadingHandler(), cast("list[Broker]", brokers), ask, "Metadata", left_ms=left_ms)
 
 
 @pytest.mark.parametrize("kind", [ConnectTimeoutError, TokenTimeoutError, ResponseTimeoutError])
@@ -72,6 +76,32 @@ def test_a_broker_that_does_not_answer_the_request_is_not_asked_again() -> None:
     with pytest.raises(NoBrokersAvailableError, match="not in 30 s"):
         asked(broker, ask=ask)
     assert asks == [broker]
+
+
+def test_those_behind_a_broker_that_hangs_have_little_time_at_first_and_then_all_of_it_together() -> None:
+    """Each had three seconds, and then its whole time, one behind the other."""
+    silent = [Unconnected(ConnectTimeoutError("not in time", broker=f"10.0.0.{number}:9092")) for number in range(4)]
+    with pytest.raises(NoBrokersAvailableError) as caught:
+        asked(*silent, ask=lambda broker: "answer")
+    assert len(caught.value.ledger) == len(silent)
+    assert [broker.tries for broker in silent] == [
+        [QUICK_CONNECT_MS, None],
+        *([NEXT_CONNECT_MS, None] for _ in silent[1:]),
+    ]
+
+
+def test_a_broker_that_is_reached_late_is_asked_before_the_rest() -> None:
+    late, silent = (Unconnected(ConnectTimeoutError("not in time")) for _ in range(2))
+    never = Unconnected()
+
+    def recover(timeout_ms: int | None) -> None:
+        late.error = None
+        raise ConnectTimeoutError("not in time")
+
+    silent.open = recover  # type: ignore[method-assign]
+    found: list[Any] = []
+    assert asked(late, silent, never, ask=lambda broker: str(found.append(broker))) == "None"
+    assert found == [late]
 
 
 def test_brokers_that_are_too_old_for_a_request_were_reached() -> None:
