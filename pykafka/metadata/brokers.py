@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pykafka.exceptions import (
@@ -19,7 +19,6 @@ from pykafka.exceptions import (
     RebootstrapRequired,
     ResponseTimeoutError,
     SaslRequiredError,
-    SocketDisconnectedError,
     TokenTimeoutError,
     TokenUnavailableError,
     WorkerNotStartedError,
@@ -31,7 +30,6 @@ from pykafka.network.addresses import canonical_addresses, parse_hosts
 from pykafka.network.dialing import Attempt
 from pykafka.network.known_versions import KnownVersions
 from pykafka.network.options import CANONICAL
-from pykafka.protocol import wire
 from pykafka.utils.error_handlers import left_ms
 from pykafka.utils.loglimit import LogLimiter
 
@@ -48,10 +46,6 @@ R = TypeVar("R")
 MISSING_S = 5.0
 #: How long `close()` waits for brokers that have left to be closed (s): answers that are on their way are waited for.
 PARTING_S = 5.0
-#: The versions to ask in after a hang-up: the last one without tagged fields, and the first that can leave topics uncreated.
-LOWER_VERSIONS = (8, 4)
-#: How often in a row a broker must hang up on the higher version before the client begins with the lower one.
-HANG_UPS = 2
 #: How long a connect may take while there are other brokers to ask (ms): one that swallows packets would hold up all metadata.
 QUICK_CONNECT_MS = 3000
 #: The same for those behind it (ms), as workers go on connecting to those before: many may hang.
@@ -312,10 +306,6 @@ def first_answer(
     return _FirstAnswer(handler, ask, what, telling, left_ms).of(brokers)
 
 
-class _NoAnswerError(Exception):
-    """The next broker is to be asked."""
-
-
 class _FirstAnswer(Generic[R]):
     """One call of `first_answer`, which has the parameters."""
 
@@ -337,24 +327,25 @@ class _FirstAnswer(Generic[R]):
         self._late: dict[Node, KafkaException] = {}
         self._empty: list[R] = []
 
-    @property
     def _may_ask(self) -> bool:
         return self._left_ms is None or self._left_ms() > 0
 
     def of(self, brokers: Iterable[Node]) -> R:
+        """Ask brokers, one after another, and then those together that were not reached at once."""
         for broker in brokers:
-            if not self._may_ask:
+            if not self._may_ask():
                 break
             hurried = broker.reach >= 2 and broker.socket_timeout_ms > QUICK_CONNECT_MS
             for one in (broker, *self._late):
-                if one is broker or one.is_connected("main"):  # it is reached after all
-                    with suppress(_NoAnswerError):
-                        return self._answer(one, hurried and one is broker)
-        if self._late and self._may_ask:
+                if one is not broker and not one.is_connected("main"):
+                    continue
+                for answer in self._answer(one, hurried and one is broker):
+                    return answer
+        if self._late and self._may_ask():
             for broker, error in self._reached(list(self._late)):
-                with suppress(_NoAnswerError):
-                    return self._answer(broker, False, error)
-                if not self._may_ask:
+                for answer in self._answer(broker, False, error):
+                    return answer
+                if not self._may_ask():
                     break
         # there was no time for a second try
         self._attempts += [(broker.address, error) for broker, error in self._late.items()]
@@ -376,12 +367,11 @@ class _FirstAnswer(Generic[R]):
         within_s = math.inf if self._left_ms is None else self._left_ms() / 1000
         return reached(self._handler, late, connect, within_s)
 
-    def _answer(self, broker: Node, hurried: bool, failure: KafkaException | None = None) -> R:
-        """Return the answer of a broker.
+    def _answer(self, broker: Node, hurried: bool, failure: KafkaException | None = None) -> list[R]:
+        """Return the answer of a broker; none if the others are to be asked.
 
         :param hurried: whether to connect quickly, and else to note that it is late
         :param failure: why it is not connected
-        :raises _NoAnswerError: it gave none
         """
         was_late = self._late.pop(broker, None) is not None
         connecting = hurried
@@ -390,13 +380,11 @@ class _FirstAnswer(Generic[R]):
                 raise failure
             if hurried:
                 quick_ms = NEXT_CONNECT_MS if self._late else QUICK_CONNECT_MS
-                broker.channel("main").open(
-                    quick_ms if self._left_ms is None else min(quick_ms, self._left_ms() or 1)
-                )
+                broker.channel("main").open(quick_ms if self._left_ms is None else min(quick_ms, self._left_ms() or 1))
                 connecting = False
             answer = self._ask(broker)
             if self._telling is None or self._telling(answer):
-                return answer
+                return [answer]
             self._empty.append(answer)
         except KafkaException as error:
             # also one that sends its versions late: that is a part of connecting
@@ -407,7 +395,7 @@ class _FirstAnswer(Generic[R]):
             error_copy = error.again()
             if late and not was_late and broker.socket_timeout_ms > QUICK_CONNECT_MS:
                 self._late[broker] = error_copy
-                raise _NoAnswerError from None
+                return []
             refused = isinstance(
                 error, (ProtocolClientError, SaslRequiredError, TokenUnavailableError, FieldValueError)
             )  # the next broker would refuse it, too
@@ -415,7 +403,7 @@ class _FirstAnswer(Generic[R]):
                 raise
             broker.warn("broker %s did not answer %s: %s", broker.address, self._what, error_copy)
             self._attempts.append((broker.address, error_copy))
-        raise _NoAnswerError
+        return []
 
 
 def countdown(now: Callable[[], float], within_ms: int) -> Callable[[], int]:
@@ -496,55 +484,3 @@ class Seeds:
         if self._canonical:
             return canonical_addresses(self._addresses, self._handler, self._timeout_ms / 1000, wanted)
         return list(self._addresses)
-
-
-def call_metadata(
-    broker: Node,
-    request: wire.MetadataRequest,
-    timeout_ms: int | None,
-    ceiling: int | None,
-    handler: Handler,
-    strict: bool = False,
-) -> wire.MetadataResponse:
-    """Ask one broker; again in lower versions if it closes the connection, as some proxies do instead of refusing.
-
-    :param timeout_ms: for all of it; None for the socket timeout
-    :param ceiling: no version above this one
-    :param handler: supplies the clock
-    :param strict: throttling does not put that time off
-    """
-    deadline = handler.now() + (broker.socket_timeout_ms if timeout_ms is None else timeout_ms) / 1000
-    is_lowered = broker.metadata_hang_ups >= HANG_UPS
-    if is_lowered:
-        ceiling = min(broker.metadata_ceiling, broker.metadata_ceiling if ceiling is None else ceiling)
-    try:
-        answer = broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling, strict=strict)
-        broker.metadata_hang_ups = HANG_UPS if is_lowered else 0
-        return answer
-    except SocketDisconnectedError as error:
-        if not _is_hang_up(broker, error):
-            broker.metadata_hang_ups = 0
-            raise
-        hung_up = error
-    asked = broker.api_version(wire.MetadataRequest, ceiling, left_ms(deadline, handler.now(), 1))
-    for lower in LOWER_VERSIONS:
-        timeout_ms = left_ms(deadline, handler.now(), 0)
-        if lower >= asked or not timeout_ms:
-            continue
-        broker.drop_channel("main")  # its pause after a failure is for brokers that are away
-        try:
-            answer = broker.call(request, timeout_ms=timeout_ms, ceiling=lower, strict=strict)
-        except SocketDisconnectedError as error:
-            if not _is_hang_up(broker, error):
-                raise
-            continue
-        broker.metadata_ceiling = lower
-        broker.metadata_hang_ups += 1
-        return answer
-    broker.metadata_hang_ups = 0
-    raise hung_up
-
-
-def _is_hang_up(broker: Node, error: SocketDisconnectedError) -> bool:
-    """Return whether the broker closed a connection that had come about."""
-    return type(error) is SocketDisconnectedError and not error.attempts and broker.knows_versions

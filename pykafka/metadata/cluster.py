@@ -17,7 +17,8 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
     error_for,
 )
-from pykafka.metadata.brokers import Brokers, Seeds, call_metadata, countdown, first_answer
+from pykafka.metadata.asking import MetadataQuestion
+from pykafka.metadata.brokers import Brokers, Seeds, countdown, first_answer
 from pykafka.metadata.cache import MetadataCache
 from pykafka.metadata.elections import (
     NO_BROKERS,
@@ -432,12 +433,13 @@ class BaseCluster(Reporting):
         if self._closed:
             raise ClientClosedError("this client was closed; make a new KafkaClient")
         left_ms = None if within_ms is None else countdown(self.handler.now, within_ms)
+        question = MetadataQuestion(self.handler, within_ms, len(self.brokers))
 
         def ask(broker: Node) -> R:
             each_ms = timeout_ms if left_ms is None else min(timeout_ms or broker.socket_timeout_ms, left_ms() or 1)
             if isinstance(request, wire.MetadataRequest):
-                answer = call_metadata(broker, request, each_ms, ceiling, self.handler, within_ms is not None)
-                self._cache.check(broker, answer)
+                answered, answer = question.ask(broker, request, each_ms, ceiling)
+                self._cache.check(answered, answer)
                 return cast("R", answer)
             if ask_by is not None:
                 return ask_by(broker, each_ms or broker.socket_timeout_ms)

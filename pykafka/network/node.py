@@ -489,6 +489,7 @@ class Node:
         reads: bool = False,
         once: bool = False,
         strict: bool = False,
+        on_sent: Callable[[InFlightRequest[R]], object] | None = None,
     ) -> R:
         """Send a request and wait for its answer; parameters and errors: see `send`.
 
@@ -501,20 +502,21 @@ class Node:
         :param reads: read the answer in this worker where no other one reads: for a channel that is used by calls alone, and
             often
         :param once: never send it twice: the caller has to know of each attempt that got no answer
+        :param on_sent: called with each request as it is sent, for an answer that comes when this call has given up
         :raises ResponseTimeoutError: no answer in time
         """
         used = self._channels.find(channel)
         was_up = used is not None and used.connected and not once
         until = None if timeout_ms is None else self._handler.now() + timeout_ms / 1000
         try:
-            return self._call_once(request, channel, until, version, ceiling, reads, strict)
+            return self._call_once(request, channel, until, version, ceiling, reads, strict, on_sent)
         except ResponseTimeoutError:
             raise
         except SocketDisconnectedError:
             # not on a channel that this client itself has given up meanwhile
             if not was_up or self._channels.ended is not None or self._channels.find(channel) is not used:
                 raise
-            return self._call_once(request, channel, until, version, ceiling, reads, strict)
+            return self._call_once(request, channel, until, version, ceiling, reads, strict, on_sent)
         except KafkaException as error:
             raise error.with_context(broker=self.address, api=type(request).__name__) from None
 
@@ -530,6 +532,7 @@ class Node:
         ceiling: int | None,
         reads: bool,
         strict: bool,
+        on_sent: Callable[[InFlightRequest[R]], object] | None,
     ) -> R:
         requests = self.channel(channel).requests if reads else None
         helps = requests is not None and requests.help_read(lasting=True)
@@ -540,6 +543,8 @@ class Node:
             pending = self.send(
                 request, channel, timeout_ms=timeout_ms, version=version, ceiling=ceiling, keep=True, until=until
             )
+            if on_sent is not None:
+                on_sent(pending)
             if helps and requests is not None:
                 requests.read_until(lambda: pending.is_over or (until is not None and now() >= until))
         finally:
