@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
@@ -102,13 +103,32 @@ class GroupsAdmin(AdminBase):
         names: list[str] = several(groups, "groups", str)
         deadline = self._deadline(timeout_ms)
         found: dict[str, GroupDescription | KafkaException] = {}
+        if len(names) > 1:
+            with suppress(NoBrokersAvailableError):
+                found = self._of_any_type(names, authorized_operations, deadline, hasty=True)
+        late = [name for name in names if name not in found or _may_pass(found[name])]
+        if late and (not found or self._cluster.handler.now() < deadline):
+            found |= self._of_any_type(late, authorized_operations, deadline)
+        return checked(Results({name: found[name] for name in names}), raise_errors)
+
+    def _of_any_type(
+        self, names: list[str], authorized_operations: bool, deadline: float, hasty: bool = False
+    ) -> dict[str, GroupDescription | KafkaException]:
+        """Describe groups, by the requests for one type of them after another.
+
+        :param hasty: a coordinator that hangs leaves time for the other types, of which groups of others may be
+        """
+        found: dict[str, GroupDescription | KafkaException] = {}
         left = names
         target = Coordinators[str](self._cluster, str)
-        for kind, ask in enumerate((_ask_classic, _ask_consumer, _ask_share, _ask_streams)):
+        for kind, ask in enumerate(_ASKED_BY_TYPE):
             if not left:
                 break
+            within_ms = self._left_ms(deadline)
+            if hasty:
+                within_ms = max(1, within_ms // (len(_ASKED_BY_TYPE) + 1 - kind))
             try:
-                answers = self._router.ask(left, target, ask(authorized_operations), self._left_ms(deadline))
+                answers = self._router.ask(left, target, ask(authorized_operations), within_ms)
                 target.keep()
             except UnsupportedVersion:
                 if not kind:
@@ -116,7 +136,7 @@ class GroupsAdmin(AdminBase):
                 break  # these brokers have no such groups
             found.update(answers)
             left = [name for name in left if isinstance(found[name], GroupIdNotFound)]
-        return checked(Results({name: found[name] for name in names}), raise_errors)
+        return found
 
     def delete_groups(
         self, groups: str | Iterable[str], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
@@ -226,6 +246,11 @@ class GroupsAdmin(AdminBase):
         return sorted(self._cluster.brokers)
 
 
+def _may_pass(outcome: object) -> bool:
+    """Return whether an outcome is an error after which asking again may help."""
+    return isinstance(outcome, KafkaException) and outcome.retriable
+
+
 def _listed(group: wire.ListGroupsResponse.Group, broker: Node) -> GroupListing:
     return GroupListing(
         group.group_id, GroupType.of(group.group_type), GroupState.of(group.group_state), group.protocol_type, broker.id
@@ -314,3 +339,4 @@ _ask_share = _ask_newer(
     wire.ShareGroupDescribeRequest, GroupType.SHARE, lambda group: tuple(share_member(one) for one in group.members)
 )
 _ask_streams = _ask_newer(wire.StreamsGroupDescribeRequest, GroupType.STREAMS, streams_members)
+_ASKED_BY_TYPE = (_ask_classic, _ask_consumer, _ask_share, _ask_streams)

@@ -68,6 +68,13 @@ _BACKOFF_MS, _MAX_BACKOFF_MS = 100, 1000
 _SHORT_ROUND_S = 0.2
 #: A broker that waits itself gets less time than is left, by a tenth, or by this (ms) if that is less: its answer takes time.
 _RESERVE_MS = 500
+
+
+def _share(left_ms: int) -> int:
+    """Return how long one of several brokers is asked (ms): if it hangs, it leaves time for others."""
+    return min(left_ms, max(QUICK_CONNECT_MS, left_ms // ASKED_IN_TIME))
+
+
 #: Retriable errors, after which nothing was done.
 _RETRIABLE = (
     ConcurrentTransactions,
@@ -95,6 +102,8 @@ class RequestTarget(ABC, Generic[K]):
 
     #: Errors of brokers that say that they are the wrong ones to ask.
     stale: tuple[type[KafkaException], ...] = ()
+    #: Whether another broker has the same answer.
+    has_others = False
 
     def __init__(self, cluster: BaseCluster) -> None:
         self._cluster = cluster
@@ -114,9 +123,14 @@ class RequestTarget(ABC, Generic[K]):
         """
         self._cluster.update([], left_ms)
 
+    def answered(self, broker: Node) -> None:
+        """Note that a broker has answered late, when others were asked already."""
+
 
 class AnyBroker(RequestTarget[Any]):
     """Every item goes to the same broker: one that is connected, if there is one. A broker that failed is not asked again."""
+
+    has_others = True
 
     def __init__(self, cluster: BaseCluster) -> None:
         super().__init__(cluster)
@@ -128,13 +142,21 @@ class AnyBroker(RequestTarget[Any]):
         if not brokers:
             return dict.fromkeys(items, NoBrokersAvailableError("the cluster names no brokers; check that they are up"))
         self._cluster.handler.random.shuffle(brokers)
-        broker = min(brokers, key=lambda one: (self._asked.count(one.id), one.throttled_for(CHANNEL), one.reach))
+        broker = min(
+            brokers, key=lambda one: (self._asked.count(one.id), one.throttled_for(CHANNEL), _hangs(one), one.reach)
+        )
         self.avoid(broker.id)
         return dict.fromkeys(items, broker)
 
     def avoid(self, id_: int) -> None:
         """Prefer other brokers to this one from now on."""
         self._asked.append(id_)
+
+
+def _hangs(broker: Node) -> bool:
+    """Return whether a broker owes an answer to another call, or has given none: its other connections may look well."""
+    channel = broker.find_channel(CHANNEL)
+    return channel is not None and (channel.is_silent or channel.last_error is not None)
 
 
 class SameBroker(AnyBroker):
@@ -158,6 +180,10 @@ class SameBroker(AnyBroker):
     def keep(self) -> None:
         """Ask the last broker again: it has answered."""
         self._kept = self.last
+
+    def answered(self, broker: Node) -> None:
+        """Keep this one, if one is kept."""
+        self.last = broker
 
 
 class Controller(RequestTarget[Any]):
@@ -259,8 +285,7 @@ class Coordinators(RequestTarget[K]):
         return {item: found[self._of(item)] for item in items}
 
     def _coordinators(self, broker: Node, names: Sequence[str], left_ms: int) -> dict[str, Node | KafkaException]:
-        # a silent broker leaves time for others
-        left_ms = min(left_ms, max(QUICK_CONNECT_MS, left_ms // ASKED_IN_TIME))
+        left_ms = _share(left_ms)
         left = countdown(self._cluster.handler.now, left_ms)
         if left_ms < broker.socket_timeout_ms:
             broker.channel(CHANNEL).open(left_ms)
@@ -358,20 +383,22 @@ class Router:
         pauses = Backoff(_BACKOFF_MS, _MAX_BACKOFF_MS, self._cluster.handler.random)
         wanted = list(dict.fromkeys(items))
         found: dict[K, V | KafkaException] = {}
+        late: list[_Sent[K]] = []
         left, attempts = wanted, 0
         while left:
             if self._cluster.closed:
                 raise ClientClosedError("this client was closed; make a new KafkaClient")
             seen = self._cluster.generation
             is_short = now() + _SHORT_ROUND_S > deadline
-            for item, value in _Round(self._cluster, factory, deadline).run(left, target).items():
+            for item, value in _Round(self._cluster, factory, deadline, late).run(left, target).items():
                 if item not in found or not (is_short and _is_late(value)):  # an earlier answer says more
                     found[item] = value
             left = [item for item in left if isinstance(found[item], _Retriable) and now() < deadline]
             if left:
                 attempts += 1
                 self._cluster.handler.sleep(min(pauses.seconds(attempts), max(deadline - now(), 0.0)))
-                self._refresh(target, seen, left, left_ms(deadline, now(), 1))
+                rest_ms = left_ms(deadline, now(), 1)
+                self._refresh(target, seen, left, _share(rest_ms) if target.has_others else rest_ms)
         outcomes = {item: _unwrapped(found[item]) for item in wanted}
         nowhere = [error for error in outcomes.values() if isinstance(error, NoBrokersAvailableError)]
         if nowhere and len(nowhere) == len(outcomes):
@@ -418,15 +445,27 @@ class _Sent(Generic[K]):
 class _Round(Generic[K, V]):
     """One attempt: each broker concerned is asked once."""
 
-    def __init__(self, cluster: BaseCluster, factory: RequestFactory[K, V], deadline: float) -> None:
+    def __init__(
+        self, cluster: BaseCluster, factory: RequestFactory[K, V], deadline: float, late: list[_Sent[K]]
+    ) -> None:
         self._cluster = cluster
         self._factory = factory
         self._deadline = deadline
+        # Until when to wait for the answers of this round.
+        self._until = deadline
+        # Requests of earlier rounds whose answers count as well, if they come.
+        self._late = late
 
     def run(self, items: Sequence[K], target: RequestTarget[K]) -> dict[K, V | KafkaException]:
         """Return the value or the error of each item; `_Retriable` if it may be asked about again."""
-        found: dict[K, V | KafkaException] = {}
+        found = self._arrived(items, target)
+        items = [item for item in items if item not in found]
+        if not items:
+            return found
         by_broker: dict[Node, list[K]] = {}
+        may_ask_others = target.has_others and len(self._cluster.brokers) > 1
+        if may_ask_others and not (self._factory.once or self._factory.waits):
+            self._until = self._cluster.handler.now() + _share(self._left_ms()) / 1000
         for item, broker in self._brokers(items, target).items():
             if isinstance(broker, KafkaException):
                 found[item] = self._classified(broker, unsent=True)  # its lookup has failed
@@ -445,6 +484,20 @@ class _Round(Generic[K, V]):
                 found |= dict.fromkeys(missed, self._classified(failure, unsent=True))
         for one in sent:
             found |= self._read(one, target.stale)
+            if self._until < self._deadline and not one.pending.done:
+                self._late.append(one)
+        return found | self._arrived([item for item in items if isinstance(found.get(item), _Retriable)], target)
+
+    def _arrived(self, items: Sequence[K], target: RequestTarget[K]) -> dict[K, V | KafkaException]:
+        """Return what answers to requests of earlier rounds have brought of some items."""
+        found: dict[K, V | KafkaException] = {}
+        for one in [one for one in self._late if one.pending.done and one.pending.error is None]:
+            self._late.remove(one)
+            answer = self._read(one, target.stale)
+            taken = {item: answer[item] for item in one.items if item in items and item not in found}
+            if taken:
+                found |= taken
+                target.answered(one.broker)
         return found
 
     def _reached(self, brokers: Sequence[Node]) -> Iterator[tuple[Node, KafkaException | None]]:
@@ -452,11 +505,11 @@ class _Round(Generic[K, V]):
         several = len(brokers) > 1
 
         def connect(broker: Node) -> None:
-            left_ms = self._left_ms()
+            rest_ms = left_ms(self._until, self._cluster.handler.now(), 1)
             if several:
-                broker.channel(CHANNEL).open(min(QUICK_CONNECT_MS, left_ms))
-            elif left_ms < broker.socket_timeout_ms:
-                broker.channel(CHANNEL).open(left_ms)
+                broker.channel(CHANNEL).open(min(QUICK_CONNECT_MS, rest_ms))
+            elif rest_ms < broker.socket_timeout_ms:
+                broker.channel(CHANNEL).open(rest_ms)
 
         away = [broker for broker in brokers if not broker.channel(CHANNEL).connected]
         for broker in brokers:
@@ -489,7 +542,7 @@ class _Round(Generic[K, V]):
 
     def _read(self, sent: _Sent[K], stale: tuple[type[KafkaException], ...]) -> dict[K, V | KafkaException]:
         try:
-            answer = self._factory.read(sent.pending.get_when_due(self._deadline), sent.items, sent.broker)
+            answer = self._factory.read(sent.pending.get_when_due(self._until), sent.items, sent.broker)
         except KafkaException as error:
             error.with_context(broker=sent.broker.address, api=api_name(self._factory.api))
             # `Node.send` has already replaced connections that were closed while they were idle.

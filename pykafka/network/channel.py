@@ -37,6 +37,9 @@ LENT_IDLE_MS = 5_000
 #: The channel for short requests of all members at a coordinator.
 SHARED = "members"
 
+#: The channels whose requests a broker answers at once; on others it may wait for records, replicas or members.
+PROMPT = ("main", "admin", "offsets")
+
 #: The channel for asking a broker for its versions alone, for as long as that takes.
 PROBE = "probe"
 
@@ -422,7 +425,8 @@ class Channels:
         """The likelihood that a request must wait, from 0 (main connection up) to 3 (in trouble, or without an answer)."""
         main = self._by_name.get("main")
         if main is not None and main.connected:
-            return 3 if main.is_silent else 0
+            prompt = (self._by_name.get(name) for name in PROMPT)
+            return 3 if any(channel.is_silent for channel in prompt if channel is not None) else 0
         if self.stands:
             return 1
         return 3 if any(channel.in_trouble for _, channel in self) else 2
@@ -457,12 +461,16 @@ class Channels:
         for _, channel in self:
             channel.abort(self.ended)
 
-    def close(self) -> None:
-        """End every connection, after `end`."""
+    def close(self, drain_s: float = DRAIN_S) -> None:
+        """End every connection, after `end`.
+
+        :param drain_s: how long to wait for answers on their way, of all together (s)
+        """
+        deadline = self._handler.now() + drain_s
         with self._lock:  # whoever makes a channel has put it there, or sees the reason
             channels = list(self._by_name.values())
         for channel in channels:
-            channel.close(self.ended)
+            channel.close(self.ended, max(0.0, deadline - self._handler.now()))
 
     def forsake(self) -> None:
         """End every connection, but take no lock and do not wait."""

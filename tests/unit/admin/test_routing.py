@@ -53,11 +53,15 @@ class Node:
         self.reach, self.socket_timeout_ms, self.connected = 0, 1000, True
         self.lacks = False
         self.down: KafkaException | None = None
+        self.is_silent, self.last_error = False, None
 
     def throttled_for(self, name: str) -> float:
         return 0.0
 
     def channel(self, name: str) -> Node:
+        return self
+
+    def find_channel(self, name: str) -> Node:
         return self
 
     def open(self, timeout_ms: int | None) -> None:
@@ -80,6 +84,8 @@ class Node:
         return Node.Pending(self)
 
     class Pending:
+        done = True
+
         def __init__(self, node: Node) -> None:
             self.node = node
 
