@@ -25,6 +25,7 @@ from pykafka.consumer.fetch_response import AnswerReader
 from pykafka.consumer.fetched_batches import CompletedFetches, Kept
 from pykafka.exceptions import KafkaException, ProtocolClientError, SocketDisconnectedError, error_for
 from pykafka.handlers.interrupts import OwnedWorker, is_at_work
+from pykafka.network.requests import DRAIN_S
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -264,15 +265,18 @@ class Fetcher:
             owned.fetcher = None
         self._completed.drop(owned)
 
-    def stop(self) -> None:
-        """End the worker; consumers that are still attached look for the leader again."""
+    def stop(self, drain_s: float = DRAIN_S) -> None:
+        """End the worker; consumers that are still attached look for the leader again.
+
+        :param drain_s: how long to wait for an answer on its way (s)
+        """
         with self._lock:
             self._stopped = True
             members = self._fetchable.take_all()
             for member in members:
                 self._let_go(member.owned)
         self.wake.set()
-        self._broker.channel(self._settings.channel).close(self._parted())
+        self._broker.channel(self._settings.channel).close(self._parted(), drain_s)
         worker = self._worker
         if worker is not None:
             worker.join(JOIN_TIMEOUT_S)

@@ -120,7 +120,7 @@ class JoinConnections:
             self._broker.drop_channel(oldest)
         self._free.append(name)
 
-    def stop(self) -> None:
+    def stop(self, drain_s: float = 0.0) -> None:
         """Do nothing: the broker ends its connections itself."""
 
     def abandon(self) -> None:

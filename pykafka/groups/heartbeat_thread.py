@@ -153,11 +153,14 @@ class HeartbeatThread:
         if wait:
             self._await_end(END_TIMEOUT_S)
 
-    def stop(self) -> None:
-        """End for good: the broker has left the cluster, or the client is closed. Members get that error."""
+    def stop(self, drain_s: float = LAST_TIMEOUT_S) -> None:
+        """End for good: the broker has left the cluster, or the client is closed. Members get that error.
+
+        :param drain_s: how long the last requests may take (s)
+        """
         self._over = True
         self._wake.set()
-        self._await_end(LAST_TIMEOUT_S)
+        self._await_end(drain_s)
         self._cut()
         self._await_end(END_TIMEOUT_S)
 

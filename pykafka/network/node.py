@@ -54,7 +54,7 @@ class Stoppable(Protocol):
 
     @property
     def connection_count(self) -> int: ...  # of those that no channel has, the ones that are up
-    def stop(self) -> None: ...
+    def stop(self, drain_s: float = DRAIN_S) -> None: ...  # for answers on their way (s)
     def abandon(self) -> None: ...  # end soon, without touching a lock or a socket
 
 
@@ -322,18 +322,20 @@ class Node:
         self._lock = self._handler.Lock()
         self._shared = {}
 
-    def close(self, reason: KafkaException | None = None) -> None:
+    def close(self, reason: KafkaException | None = None, drain_s: float = DRAIN_S) -> None:
         """End every connection and fetch worker of this broker.
 
         :param reason: the error of later calls; by default that the client was closed
+        :param drain_s: how long to wait for answers on their way, of all connections together (s)
         """
+        deadline = self._handler.now() + drain_s
         self._end(reason)
         with self._lock:  # a worker that is made meanwhile is there, or its maker sees the reason
             shared = dict(self._shared)
         for key, worker in shared.items():
-            worker.stop()
+            worker.stop(max(0.0, deadline - self._handler.now()))
             self._shared.pop(key, None)  # not before: an interrupted `close` is called again
-        self._channels.close()
+        self._channels.close(max(0.0, deadline - self._handler.now()))
 
     def part(self) -> None:
         """Refuse new work and end attempts to connect: the broker has left the cluster, or moved.
