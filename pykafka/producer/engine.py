@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from itertools import islice
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
@@ -13,10 +13,10 @@ from pykafka.exceptions import (
     ProducerQueueFullError,
     ProducerStoppedException,
     ResponseTimeoutError,
-    SocketDisconnectedError,
     WorkerNotStartedError,
 )
 from pykafka.handlers.start_once import StartOnce
+from pykafka.metadata.brokers import QUICK_CONNECT_MS
 from pykafka.metrics.listener import BUFFER_WAIT, FLUSH
 from pykafka.producer.accumulator import RECORD_OVERHEAD, Owner, PartitionQueue, headers_size
 from pykafka.producer.batch import ProducerBatch
@@ -125,19 +125,21 @@ class ProducerEngine(ProducerCore):
     def _check_leaders(self, topic: TopicView) -> None:
         """Raise UnsupportedVersion if a leader that can be asked now knows no idempotent producer.
 
-        All of them together have `socket_timeout_ms`: the first message of a topic may wait for this.
+        They are asked together, for a short time: the first message of a topic waits for this.
         """
-        leaders = dict.fromkeys(
-            partition.leader for partition in topic.partitions.values() if partition.leader is not None
-        )
-        deadline = self.handler.now() + self.cluster.socket_timeout_ms / 1000
-        for leader in islice(leaders, CHECKED_LEADERS):
-            left_ms = int((deadline - self.handler.now()) * 1000)
-            if left_ms <= 0:
-                return
-            try:
-                self.producer_ids.known_to(leader, left_ms)
-            except (SocketDisconnectedError, ResponseTimeoutError) as error:
+        found = {partition.leader for partition in topic.partitions.values() if partition.leader is not None}
+        leaders = sorted(found, key=lambda leader: leader.id)[:CHECKED_LEADERS]
+        limit_ms = min(QUICK_CONNECT_MS, self.cluster.socket_timeout_ms)
+        asked = [leader for leader in leaders if not self.producer_ids.is_known_to(leader)]
+        if not asked:
+            return
+        from pykafka.metadata.reaching import reached  # mostly their versions are known
+
+        ask = partial(self.producer_ids.known_to, timeout_ms=limit_ms)
+        for leader, error in reached(self.handler, asked, ask, limit_ms / 1000):
+            if error is not None and not error.retriable:
+                raise error
+            if error is not None:
                 log.info("broker %s is asked what it knows when there is something to send: %s", leader.address, error)
 
     def read_metrics(self) -> list[Metric]:

@@ -51,6 +51,11 @@ class ProducerIds:
         """Return whether `get` waits for the answer of a broker, as another worker may do now."""
         return not self.denied and (self._found is None or self._found[0] == spent_id or self._lock.locked())
 
+    def is_known_to(self, broker: Node) -> bool:
+        """Return whether `known_to` returns True, or need not ask the broker."""
+        found = broker.versions.found
+        return self.denied or (found is not None and wire.InitProducerIdRequest.api_key in found)
+
     def known_to(self, broker: Node, timeout_ms: int | None = None) -> bool:
         """Return whether batches for this broker are to have numbers.
 

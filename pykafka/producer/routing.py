@@ -312,8 +312,8 @@ class Routing:
 class LeaderLookup:
     """The look-ups of one run of a producer, one at a time, for all of its senders.
 
-    A broker that accepts a request for metadata and does not answer costs a socket timeout. The partitions whose leaders are
-    known need no answer: their sender sends on meanwhile.
+    A broker that accepts a request for metadata and does not answer costs some seconds. The partitions whose leaders are known
+    need no answer: their sender sends on meanwhile.
 
     State: `begin` changes it under `_lock`; the worker of the look-up makes single stores without it.
 
