@@ -23,13 +23,14 @@ from pykafka.exceptions import (
     TokenUnavailableError,
     WorkerNotStartedError,
 )
+from pykafka.metadata.elections import ASKED_IN_TIME
 from pykafka.metadata.options import REBOOTSTRAP, MetadataSettings
-from pykafka.metadata.reaching import reached
 from pykafka.metadata.stale_brokers import StaleBrokers
 from pykafka.network.addresses import canonical_addresses, parse_hosts
 from pykafka.network.dialing import Attempt
 from pykafka.network.known_versions import KnownVersions
 from pykafka.network.options import CANONICAL
+from pykafka.network.requests import DRAIN_S
 from pykafka.utils.error_handlers import left_ms
 from pykafka.utils.loglimit import LogLimiter
 
@@ -139,16 +140,19 @@ class Brokers:
             broker.part()
         self._partings = [worker for worker in self._partings if worker.is_alive()]
         try:
-            self._partings.append(self._handler.spawn(_close_all, brokers, name="pykafka.Cluster.parting"))
+            self._partings.append(
+                self._handler.spawn(_close_all, self._handler, brokers, name="pykafka.Cluster.parting")
+            )
         except WorkerNotStartedError:
             for broker in brokers:
                 broker.forsake()
 
     def close(self) -> None:
         """End the connections of all brokers."""
-        _close_all(self.every())
+        _close_all(self._handler, self.every())
+        deadline = self._handler.now() + PARTING_S
         for worker in self._partings:
-            worker.join(PARTING_S)
+            worker.join(max(0.0, deadline - self._handler.now()))
 
     def forsake(self) -> None:
         """End all connections without taking a lock or waiting."""
@@ -278,7 +282,7 @@ class Brokers:
         try:
             yield [known.get(address) or own[address] for address in wanted]
         finally:
-            _close_all(list(own.values()))
+            _close_all(self._handler, list(own.values()))
 
 
 def first_answer(
@@ -288,6 +292,7 @@ def first_answer(
     what: str,
     telling: Callable[[R], bool] | None = None,
     left_ms: Callable[[], int] | None = None,
+    late: Callable[[], Iterable[R]] = list,
 ) -> R:
     """Return the first answer; brokers that a quick connect does not reach are asked again after the others.
 
@@ -297,13 +302,14 @@ def first_answer(
     :param what: the request's name in logs
     :param telling: returns whether an answer is useful; a useless one is returned only if all are
     :param left_ms: returns how long brokers may still be asked (ms), 0 at the end; None for no limit
+    :param late: gives answers that come when all were asked
     :raises NoBrokersAvailableError: none answered; `.attempts` has every attempt
     :raises ProtocolClientError: one has refused
     :raises FieldValueError: the request cannot be written
     :raises FieldNotAvailableError: nor can it in the versions of all brokers that were asked
     :raises SaslRequiredError, TokenUnavailableError: there are no credentials to log in with
     """
-    return _FirstAnswer(handler, ask, what, telling, left_ms).of(brokers)
+    return _FirstAnswer(handler, ask, what, telling, left_ms).of(brokers, late)
 
 
 class _FirstAnswer(Generic[R]):
@@ -330,7 +336,7 @@ class _FirstAnswer(Generic[R]):
     def _may_ask(self) -> bool:
         return self._left_ms is None or self._left_ms() > 0
 
-    def of(self, brokers: Iterable[Node]) -> R:
+    def of(self, brokers: Iterable[Node], late: Callable[[], Iterable[R]]) -> R:
         """Ask brokers, one after another, and then those together that were not reached at once."""
         for broker in brokers:
             if not self._may_ask():
@@ -347,6 +353,9 @@ class _FirstAnswer(Generic[R]):
                     return answer
                 if not self._may_ask():
                     break
+        for answer in late():
+            if self._telling is None or self._telling(answer):
+                return answer
         # there was no time for a second try
         self._attempts += [(broker.address, error) for broker, error in self._late.items()]
         if self._empty:
@@ -356,13 +365,20 @@ class _FirstAnswer(Generic[R]):
             raise attempts[0][1]  # they were reached, and are too old
         raise NoBrokersAvailableError(_explain(attempts), ledger=attempts)
 
+    def _quick_ms(self) -> int:
+        quick_ms = NEXT_CONNECT_MS if self._late else QUICK_CONNECT_MS
+        if self._left_ms is None:
+            return quick_ms
+        left_ms = self._left_ms() or 1
+        return min(quick_ms, left_ms, max(NEXT_CONNECT_MS, left_ms // ASKED_IN_TIME))
+
     def _reached(self, late: list[Node]) -> Iterator[tuple[Node, KafkaException | None]]:
         """Yield brokers with which there was no connection, each when it has one, or when its whole time is over."""
-        several = len(late) > 1
 
         def connect(broker: Node) -> None:
-            if several:  # else it connects as it is asked
-                broker.channel("main").open(None if self._left_ms is None else self._left_ms() or 1)
+            broker.channel("main").open(None if self._left_ms is None else self._left_ms() or 1)
+
+        from pykafka.metadata.reaching import reached  # mostly the first broker answers
 
         within_s = math.inf if self._left_ms is None else self._left_ms() / 1000
         return reached(self._handler, late, connect, within_s)
@@ -379,8 +395,7 @@ class _FirstAnswer(Generic[R]):
             if failure is not None:
                 raise failure
             if hurried:
-                quick_ms = NEXT_CONNECT_MS if self._late else QUICK_CONNECT_MS
-                broker.channel("main").open(quick_ms if self._left_ms is None else min(quick_ms, self._left_ms() or 1))
+                broker.channel("main").open(self._quick_ms())
                 connecting = False
             answer = self._ask(broker)
             if self._telling is None or self._telling(answer):
@@ -415,9 +430,11 @@ def countdown(now: Callable[[], float], within_ms: int) -> Callable[[], int]:
     return lambda: left_ms(end, now(), 0)
 
 
-def _close_all(brokers: list[Node]) -> None:
+def _close_all(handler: Handler, brokers: list[Node]) -> None:
+    """Close brokers, which all together have the time for answers on their way: several may hang."""
+    deadline = handler.now() + DRAIN_S
     for broker in brokers:
-        broker.close()
+        broker.close(drain_s=max(0.0, deadline - handler.now()))
 
 
 def _explain(attempts: list[Any]) -> str:

@@ -17,7 +17,6 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
     error_for,
 )
-from pykafka.metadata.asking import MetadataQuestion
 from pykafka.metadata.brokers import Brokers, Seeds, countdown, first_answer
 from pykafka.metadata.cache import MetadataCache
 from pykafka.metadata.elections import (
@@ -32,7 +31,7 @@ from pykafka.metadata.lifecycle import close_at_exit
 from pykafka.metadata.list_offsets import FoundOffset, OffsetQuery, list_offsets
 from pykafka.metadata.options import MetadataSettings
 from pykafka.metadata.partition import TopicMetadata
-from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
+from pykafka.metadata.refresh import MetadataQuestion, MetadataRefresh, RefreshSchedule
 from pykafka.metadata.reporting import Reporting
 from pykafka.metadata.topics import MakeTopic, TopicDict
 from pykafka.metrics.options import MetricsSettings
@@ -384,11 +383,10 @@ class BaseCluster(Reporting):
         if not self.all_known:
             self.update()
 
-    def topic_names(self) -> list[str]:
-        """Return the names of all topics, up to a minute old.
+    def topic_names(self, timeout_ms: int) -> list[str]:
+        """Return the names of all topics, up to a minute old. Unlike `know_all` it does not update the cluster's metadata.
 
-        Unlike `know_all` it does not update the cluster's metadata.
-
+        :param timeout_ms: how long this may take
         :raises NoBrokersAvailableError: no broker answered
         """
         if self.all_known:
@@ -396,7 +394,8 @@ class BaseCluster(Reporting):
         if self.handler.now() > self._names[0]:
             from pykafka.metadata.topic_pages import all_names
 
-            self._names = (self.handler.now() + NAMES_KEPT_S, all_names(self, self._known_versions.has_pages))
+            names = all_names(self, self._known_versions.has_pages, timeout_ms)
+            self._names = self.handler.now() + NAMES_KEPT_S, names
         return self._names[1]
 
     def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> TopicMetadata:
@@ -433,21 +432,21 @@ class BaseCluster(Reporting):
         if self._closed:
             raise ClientClosedError("this client was closed; make a new KafkaClient")
         left_ms = None if within_ms is None else countdown(self.handler.now, within_ms)
-        question = MetadataQuestion(self.handler, within_ms, len(self.brokers))
+        brokers_count = max(len(self.brokers), len(self.first_addresses))
+        question = MetadataQuestion(self.handler, within_ms, brokers_count, self._cache.check)
 
         def ask(broker: Node) -> R:
             each_ms = timeout_ms if left_ms is None else min(timeout_ms or broker.socket_timeout_ms, left_ms() or 1)
             if isinstance(request, wire.MetadataRequest):
-                answered, answer = question.ask(broker, request, each_ms, ceiling)
-                self._cache.check(answered, answer)
-                return cast("R", answer)
+                return cast("R", question.ask(broker, request, each_ms, ceiling))
             if ask_by is not None:
                 return ask_by(broker, each_ms or broker.socket_timeout_ms)
             return broker.call(request, timeout_ms=each_ms, ceiling=ceiling, strict=within_ms is not None)
 
         with self._known_brokers.asking() if isinstance(request, wire.MetadataRequest) else nullcontext():
             brokers = self._known_brokers.candidates(self.seeds)
-            return first_answer(self.handler, brokers, ask, type(request).__name__, telling, left_ms)
+            late = cast("Callable[[], Iterable[R]]", question.late)
+            return first_answer(self.handler, brokers, ask, type(request).__name__, telling, left_ms, late)
 
     def ask_any(self, addresses: Iterable[tuple[str, int]], ask: Callable[[Node], R]) -> R:
         """Return the first answer that is not None, asking the brokers at some addresses in turn.

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from pykafka.exceptions import ConnectTimeoutError, KafkaException, WorkerNotStartedError
+from pykafka.exceptions import ConnectTimeoutError, KafkaException
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
@@ -93,6 +93,6 @@ def _spawned(handler: Handler, target: Callable[[], object], count: int) -> list
     try:
         for _ in range(count):
             workers.append(handler.spawn(target, name="pykafka.reaching"))
-    except WorkerNotStartedError as error:
+    except RuntimeError as error:  # also a WorkerNotStartedError
         log.info("brokers are connected to one after another: %s", error)
     return workers

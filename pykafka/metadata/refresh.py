@@ -1,19 +1,30 @@
-"""`MetadataRefresh`: asks for metadata, one worker at a time. `RefreshSchedule`: which topics to ask about now. No I/O."""
+"""`MetadataRefresh`: asks for metadata, one worker at a time. `RefreshSchedule`: about what; `MetadataQuestion`: whom."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from pykafka.exceptions import FieldValueError, KafkaException, NoBrokersAvailableError
+from pykafka.exceptions import (
+    FieldValueError,
+    KafkaException,
+    NoBrokersAvailableError,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+)
 from pykafka.handlers.interrupts import SingleCaller
 from pykafka.metadata.brokers import countdown
+from pykafka.metadata.elections import ASKED_IN_TIME
 from pykafka.network.patience import Patience
+from pykafka.protocol import wire
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.network.in_flight import InFlightRequest
+    from pykafka.network.node import Node
     from pykafka.utils.backoff import Backoff
 
 
@@ -27,6 +38,17 @@ NAME_SHOWN = 20
 
 #: How often a call that waits looks whether another one still updates (s).
 UPDATE_POLL_INTERVAL_S = 0.01
+
+#: The versions to ask in after a hang-up: the last one without tagged fields, and the first that can leave topics uncreated.
+LOWER_VERSIONS = (8, 4)
+#: How often in a row a broker must hang up on the higher version before the client begins with the lower one.
+HANG_UPS = 2
+#: The least time of each broker in a question with a limit (ms): more questions would be no help to a call with little time.
+LEAST_SHARE_MS = 500
+#: After how long the next broker is asked in a question without a limit (ms).
+NEXT_BROKER_MS = 3000
+#: How often a question that waits looks for answers of which it was not told (s).
+LOOK_S = 1.0
 
 
 class _Leaderless(NamedTuple):
@@ -327,3 +349,129 @@ class MetadataRefresh:
         due = self._schedule.due(names)
         if due:
             self._ask(due, timeout_ms)
+
+
+class MetadataQuestion:
+    """One question for metadata to one broker after another.
+
+    A broker that hangs costs little: after its share of the time the next one is asked. Its answer counts all the same, for as
+    long as a broker may take: brokers may be slow.
+
+    :param handler: supplies events and the clock
+    :param within_ms: the limit of the whole question; None for no limit
+    :param brokers: how many there are
+    :param check: raises an error if the answer of a broker cannot be used
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        within_ms: int | None,
+        brokers: int,
+        check: Callable[[Node, wire.MetadataResponse], object],
+    ) -> None:
+        self._handler = handler
+        self._limited = within_ms is not None
+        self._check = check
+        self._share_ms: int | None = None
+        if brokers > 1:
+            share_ms = NEXT_BROKER_MS if within_ms is None else within_ms // min(ASKED_IN_TIME, brokers)
+            self._share_ms = max(LEAST_SHARE_MS, share_ms)
+        self._sent: dict[Node, InFlightRequest[wire.MetadataResponse]] = {}
+
+    def ask(
+        self, broker: Node, request: wire.MetadataRequest, timeout_ms: int | None, ceiling: int | None
+    ) -> wire.MetadataResponse:
+        """Return the answer of a broker, or of one that was asked before; parameters: see `call_metadata`."""
+        if self._share_ms is not None:
+            timeout_ms = min(broker.socket_timeout_ms if timeout_ms is None else timeout_ms, self._share_ms)
+
+        def note(sent: InFlightRequest[wire.MetadataResponse]) -> None:
+            self._sent[broker] = sent
+
+        try:
+            answer = call_metadata(broker, request, timeout_ms, ceiling, self._handler, self._limited, note)
+        except ResponseTimeoutError:
+            answers = list(self._arrived())
+            if not answers:
+                raise
+            return answers[0]
+        self._check(broker, answer)
+        return answer
+
+    def late(self) -> Iterator[wire.MetadataResponse]:
+        """Yield the answers that come when all brokers were asked; in a question with a limit, those that have come."""
+        arrived = self._handler.Event()
+        for sent in self._sent.values():
+            sent.add_done_callback(lambda _: arrived.set())
+        while True:
+            arrived.clear()
+            yield from self._arrived()
+            due = max((sent.deadline for sent in self._sent.values()), default=0.0)
+            rest_s = due - self._handler.now()
+            if self._limited or rest_s <= 0:
+                return
+            arrived.wait(min(rest_s, LOOK_S))
+
+    def _arrived(self) -> Iterator[wire.MetadataResponse]:
+        for broker, sent in list(self._sent.items()):
+            if sent.done:
+                del self._sent[broker]
+                with suppress(KafkaException):  # or it gave none, and was asked again
+                    answer = sent.get()
+                    self._check(broker, answer)
+                    yield answer
+
+
+def call_metadata(
+    broker: Node,
+    request: wire.MetadataRequest,
+    timeout_ms: int | None,
+    ceiling: int | None,
+    handler: Handler,
+    strict: bool = False,
+    on_sent: Callable[[InFlightRequest[wire.MetadataResponse]], object] | None = None,
+) -> wire.MetadataResponse:
+    """Ask one broker; again in lower versions if it closes the connection, as some proxies do instead of refusing.
+
+    :param timeout_ms: for all of it; None for the socket timeout
+    :param ceiling: no version above this one
+    :param handler: supplies the clock
+    :param strict: throttling does not put that time off
+    :param on_sent: see `Node.call`
+    """
+    deadline = handler.now() + (broker.socket_timeout_ms if timeout_ms is None else timeout_ms) / 1000
+    is_lowered = broker.metadata_hang_ups >= HANG_UPS
+    if is_lowered:
+        ceiling = min(broker.metadata_ceiling, broker.metadata_ceiling if ceiling is None else ceiling)
+    try:
+        answer = broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling, strict=strict, on_sent=on_sent)
+        broker.metadata_hang_ups = HANG_UPS if is_lowered else 0
+        return answer
+    except SocketDisconnectedError as error:
+        if not _is_hang_up(broker, error):
+            broker.metadata_hang_ups = 0
+            raise
+        hung_up = error
+    asked = broker.api_version(wire.MetadataRequest, ceiling, left_ms(deadline, handler.now(), 1))
+    for lower in LOWER_VERSIONS:
+        timeout_ms = left_ms(deadline, handler.now(), 0)
+        if lower >= asked or not timeout_ms:
+            continue
+        broker.drop_channel("main")  # its pause after a failure is for brokers that are away
+        try:
+            answer = broker.call(request, timeout_ms=timeout_ms, ceiling=lower, strict=strict)
+        except SocketDisconnectedError as error:
+            if not _is_hang_up(broker, error):
+                raise
+            continue
+        broker.metadata_ceiling = lower
+        broker.metadata_hang_ups += 1
+        return answer
+    broker.metadata_hang_ups = 0
+    raise hung_up
+
+
+def _is_hang_up(broker: Node, error: SocketDisconnectedError) -> bool:
+    """Return whether the broker closed a connection that had come about."""
+    return type(error) is SocketDisconnectedError and not error.attempts and broker.knows_versions

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka.exceptions import CorruptResponseError, UnsupportedVersion
+from pykafka.exceptions import CorruptResponseError, NoBrokersAvailableError, UnsupportedVersion
 from pykafka.protocol import wire
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -16,8 +17,8 @@ log = logging.getLogger(__name__)
 
 #: How many partitions a page has at most; brokers have a limit of their own, which is 2000 by default.
 PAGE_PARTITIONS = 2000
-#: How long `all_names` reads further pages (s); beyond, a misspelt topic gets no hint.
-NAMES_S = 5.0
+#: A broker that hangs has this part of the time of `all_names`.
+SHARE = 3
 
 Topic = wire.DescribeTopicPartitionsResponse.Topic
 
@@ -27,8 +28,10 @@ class AskedCluster(Protocol):
 
     @property
     def handler(self) -> Handler: ...
-    def call(self, request: wire.DescribeTopicPartitionsRequest) -> wire.DescribeTopicPartitionsResponse: ...
-    def ask_metadata(self, topics: list[str] | None) -> wire.MetadataResponse: ...
+    def call(
+        self, request: wire.DescribeTopicPartitionsRequest, *, timeout_ms: int, within_ms: int
+    ) -> wire.DescribeTopicPartitionsResponse: ...
+    def ask_metadata(self, topics: list[str] | None, timeout_ms: int) -> wire.MetadataResponse: ...
 
 
 def topic_pages(
@@ -72,26 +75,45 @@ def topic_pages(
         )
 
 
-def all_names(cluster: AskedCluster, has_pages: bool) -> list[str]:
+def all_names(cluster: AskedCluster, has_pages: bool, timeout_ms: int) -> list[str]:
     """Return the names of all topics, to compare a misspelt one with; none if there are more than can be read in time.
 
     :param has_pages: whether brokers have pages (since Kafka 3.8, without ZooKeeper); else one answer has all topics
+    :param timeout_ms: that time
     :raises NoBrokersAvailableError: no broker answered
     """
-    if has_pages:
-        try:
-            names: dict[str, None] = {}
-            now = cluster.handler.now
-            deadline = now() + NAMES_S
-            for page in topic_pages(cluster.call, None):
-                if now() > deadline:
-                    log.debug("the names of all topics take longer than %g s", NAMES_S)
-                    return []
-                names |= dict.fromkeys(_names(page))
-            return list(names)
-        except UnsupportedVersion as error:  # as of a broker that is not upgraded yet
-            log.debug("not all brokers describe topics page by page: %s", error)
-    return _names(cluster.ask_metadata(None).topics)
+    now = cluster.handler.now
+    deadline = now() + timeout_ms / 1000
+
+    def ask(request: wire.DescribeTopicPartitionsRequest) -> wire.DescribeTopicPartitionsResponse:
+        each_ms = max(1, timeout_ms // SHARE)
+        return cluster.call(request, timeout_ms=each_ms, within_ms=left_ms(deadline, now(), 1))
+
+    try:
+        if has_pages:
+            try:
+                return _names_on_pages(ask, lambda: now() < deadline)
+            except UnsupportedVersion as error:  # as of a broker that is not upgraded yet
+                log.debug("not all brokers describe topics page by page: %s", error)
+        return _names(cluster.ask_metadata(None, left_ms(deadline, now(), 1)).topics)
+    except NoBrokersAvailableError:
+        if now() < deadline:
+            raise
+        log.debug("the names of all topics take longer than %d ms", timeout_ms)
+        return []
+
+
+def _names_on_pages(
+    ask: Callable[[wire.DescribeTopicPartitionsRequest], wire.DescribeTopicPartitionsResponse],
+    may_go_on: Callable[[], bool],
+) -> list[str]:
+    names: dict[str, None] = {}
+    for page in topic_pages(ask, None):
+        if not may_go_on():
+            log.debug("the names of all topics are too many to be read in time")
+            return []
+        names |= dict.fromkeys(_names(page))
+    return list(names)
 
 
 def _names(topics: Iterable[Any]) -> list[str]:

@@ -17,6 +17,7 @@ from pykafka.exceptions import (
 from pykafka.metadata.partition import PartitionMetadata, TopicMetadata
 from pykafka.network.authentication import LOGIN_ERRORS
 from pykafka.utils import get_string
+from pykafka.utils.error_handlers import left_ms
 from pykafka.utils.hints import most_similar
 from pykafka.utils.name import Name
 
@@ -33,6 +34,8 @@ T = TypeVar("T", bound="TopicView")
 MakeTopic = Callable[[Any, TopicMetadata], Any]
 #: How long showing the topics asks for their names (ms).
 SHOW_MS = 5000
+#: How long the names of all topics are asked for to find one like a misspelt name (ms); a call's own limit may leave less.
+HINT_MS = 5000
 #: The names of Kafka's own topics begin so.
 INTERNAL_PREFIX = "__"
 
@@ -52,7 +55,7 @@ class TopicSource(Protocol):
     def allow_auto_create_topics(self) -> bool: ...
     def know_all(self) -> None: ...
     def update(self, topics: None = None, timeout_ms: int | None = None) -> None: ...
-    def topic_names(self) -> Sequence[str]: ...
+    def topic_names(self, timeout_ms: int) -> Sequence[str]: ...
     def find_topic(self, name: str, timeout_ms: int | None = None) -> TopicMetadata | None: ...
     def topic_metadata(self, name: str) -> TopicMetadata | None: ...
     def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> TopicMetadata: ...
@@ -204,7 +207,12 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         cluster = self._cluster()
         if cluster is None:
             raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
-        similar = self._similar(cluster, name)
+        hint_ms, began = HINT_MS, cluster.handler.now()
+        if timeout_ms is not None:
+            hint_ms = min(hint_ms, timeout_ms // 2)
+        similar = self._similar(cluster, name, max(1, hint_ms))
+        if timeout_ms is not None:
+            timeout_ms = left_ms(began + timeout_ms / 1000, cluster.handler.now(), 1)
         if cluster.allow_auto_create_topics:
             text = "the cluster has no topic %s; asking for it by name, which creates it if the brokers allow that"
             if similar is None:
@@ -219,9 +227,9 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
             raise self._not_found(cluster, name, similar, error) from error
         return self._create(cluster, name, metadata)
 
-    def _similar(self, cluster: TopicSource, name: str) -> str | None:
+    def _similar(self, cluster: TopicSource, name: str, timeout_ms: int) -> str | None:
         try:
-            known = cluster.topic_names()
+            known = cluster.topic_names(timeout_ms)
         except KafkaException as error:  # the look-up itself raises what concerns it
             log.debug("topic %s: no hint at a name like it: %s", name, error)
             return None

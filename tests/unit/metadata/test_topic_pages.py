@@ -13,7 +13,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.exceptions import CorruptResponseError, TopicNotFoundError, UnknownTopicOrPartition
 from pykafka.handlers import Handler
-from pykafka.metadata import topic_pages
+from pykafka.metadata import topic_pages, topics
 from pykafka.protocol import wire
 from tests.support.scripted import VERSIONS, ScriptedBroker
 
@@ -186,7 +186,7 @@ def test_pages_that_do_not_go_on_are_an_error(
 
 @pytest.mark.parametrize("has_pages", [True], indirect=True)
 def test_a_hint_that_takes_long_is_left_out(handler: Handler, has_pages: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_pages, "NAMES_S", 0.3)
+    monkeypatch.setattr(topics, "HINT_MS", 300)
     really = Large._page
 
     def slowly(self: Large, request: wire.DescribeTopicPartitionsRequest) -> _Page:
