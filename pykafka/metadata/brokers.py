@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,6 +39,7 @@ from pykafka.utils.loglimit import LogLimiter
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
     from pykafka.network.node import Node
+    from pykafka.network.requests import RequestHandler
 
 
 log = logging.getLogger(__name__)
@@ -53,6 +56,8 @@ LOWER_VERSIONS = (8, 4)
 HANG_UPS = 2
 #: How long a connect may take while there are other brokers to ask (ms): one that swallows packets would hold up all metadata.
 QUICK_CONNECT_MS = 3000
+#: How often connections to seeds are made anew while brokers are asked in vain (s): others may wait for answers on them.
+RENEW_S = 10.0
 #: The `reach` of a broker whose connections fail, or that owes an answer.
 _IN_TROUBLE = 3
 
@@ -94,6 +99,8 @@ class Brokers:
         self._missing: dict[int, float] = {}
         # Workers that close brokers which have left.
         self._partings: list[Worker] = []
+        # When connections to seeds were made anew last, of the handler's clock (s).
+        self._renewed_at = -math.inf
         #: Those whose metadata did not help.
         self.stale = StaleBrokers(handler.now, settings.metadata_max_age_ms / 1000)
 
@@ -140,12 +147,24 @@ class Brokers:
         """Refuse further use of brokers and close them, without waiting."""
         for broker in brokers:
             broker.part()
+        self._end_meanwhile(partial(_close_all, brokers), [broker.forsake for broker in brokers])
+
+    def drop_connections(self, broker: Node) -> None:
+        """End the connections of a broker, without waiting for the answers on their way; the next requests make new ones."""
+        if held := broker.detach_connections():
+            self._end_meanwhile(partial(_stop_all, held), [requests.cut for requests in held])
+
+    def _end_meanwhile(self, end: Callable[[], object], forsake: list[Callable[[], object]]) -> None:
+        """Have a worker end connections.
+
+        :param forsake: end them at once, if the system starts no thread at present
+        """
         self._partings = [worker for worker in self._partings if worker.is_alive()]
         try:
-            self._partings.append(self._handler.spawn(_close_all, brokers, name="pykafka.Cluster.parting"))
+            self._partings.append(self._handler.spawn(end, name="pykafka.Cluster.parting"))
         except WorkerNotStartedError:
-            for broker in brokers:
-                broker.forsake()
+            for cut in forsake:
+                cut()
 
     def close(self) -> None:
         """End the connections of all brokers."""
@@ -232,13 +251,16 @@ class Brokers:
             if gone is not None:  # another worker may have been first
                 self.part_with([gone])
         known = {(broker.host, broker.port) for broker in brokers} if asked else set()
+        renewed = not asked and self._handler.now() - self._renewed_at >= RENEW_S
+        if renewed:
+            self._renewed_at = self._handler.now()
         for address in addresses:
             if address not in known:
                 seed = self._seeds.get(address)
                 if seed is None:
                     seed = self._seeds[address] = self._make(-1, *address)
-                elif not asked:
-                    seed.drop_connections()  # they lead to where the name led then
+                elif renewed:
+                    self.drop_connections(seed)  # they lead to where the name led then
                 yield seed
 
     @contextmanager
@@ -362,6 +384,11 @@ def countdown(now: Callable[[], float], within_ms: int) -> Callable[[], int]:
 def _close_all(brokers: list[Node]) -> None:
     for broker in brokers:
         broker.close()
+
+
+def _stop_all(connections: list[RequestHandler]) -> None:
+    for requests in connections:
+        requests.stop()
 
 
 def _explain(attempts: list[Any]) -> str:

@@ -23,7 +23,7 @@ from pykafka.groups.zookeeper.nodes import ANSWER_S, DIVISIONS, MemberNodes, nod
 from pykafka.groups.zookeeper.session import ZooKeeperSession
 from pykafka.handlers.interrupts import FinalSteps
 from pykafka.metrics.listener import JOINED, LEFT, REBALANCE_FAILED, REBALANCED
-from pykafka.utils.error_handlers import left_ms
+from pykafka.utils.error_handlers import QUICK_ANSWER_MS, left_ms
 
 if TYPE_CHECKING:
     from pykafka.consumer.committed_offsets import Membership
@@ -313,7 +313,7 @@ class ZooKeeperMembership(PolledMembership):
             self._change.errors += self._topic_watch.refused(subscription)
 
     def _left_ms(self) -> int | None:
-        return None if self._deadline is None else left_ms(self._deadline, self._handler.now(), 100)
+        return None if self._deadline is None else left_ms(self._deadline, self._handler.now(), QUICK_ANSWER_MS)
 
     def _take_assignment(self, subscription: Subscription, nodes: MemberNodes) -> None:
         """Revoke partitions of other members, then take those of this member's assignment."""
