@@ -50,6 +50,12 @@ class PolledMembership(ABC):
         self._local = self._handler.local()
         self._polling = self._handler.Lock()
 
+    def _leave_to_parent(self) -> None:
+        """Take part as another member than the parent's, in a forked child; until it has joined, commits have no names."""
+        self._set_up_polling()
+        self._change.after_fork()
+        self.identity.generation_id, self.identity.member_id = -1, ""
+
     # -- what a protocol defines -----------------------------------------------------------------------------------------
 
     @property

@@ -143,8 +143,9 @@ class ZooKeeperMembership(PolledMembership):
     def _after_fork(self) -> None:
         # The member is the parent's; the next call makes one of this process.
         self._session.leave_to_parent()
-        self._set_up_polling()
-        self._change.after_fork()
+        self._leave_to_parent()
+        if self.identity.may_commit is not None:
+            self.identity.may_commit = bool  # until it has nodes of its own: the brokers know no members
         self._generation.generation_id = -1
         self._nodes = None
         self._name = f"{os.uname().nodename}:{uuid.uuid4()}"  # the handler's random numbers are the parent's
