@@ -93,7 +93,7 @@ class StartOnce:
         return None if stops is None else lambda: self._stops != stops
 
     def unless_stopped(self, ask: Callable[[], T], is_stopped: Callable[[], bool], name: str) -> Callable[[], T] | None:
-        """Have a worker call a function; return what returns its result or raises its error, or None: a stop came first.
+        """Call a function on a worker; return what returns its result or raises its error, or None: a stop came first.
 
         :param ask: changes nothing; after a stop the worker ends with it
         :param is_stopped: returns whether to wait no longer

@@ -179,11 +179,6 @@ class AssignmentFollower:
         :param leave_group: whether to tell the coordinator; None: unless the member is static
         """
         before, self._is_left = self._is_left, True
-        engine, now = self._engine, self._engine.handler.now()
-        until = engine.revocation_deadline()
-        if engine.commits is not None:
-            until = min(until, engine.commits.until)
-        self._waits_until = now + max(until - now, 0.0) / 2  # the other half is for the last commit
         self._engine.buffers.held = True  # another worker's call gets nothing, see `leaves_elsewhere`
         try:
             self._begin_leaving(midway, keeping, leave_group)
@@ -193,6 +188,7 @@ class AssignmentFollower:
             self.wake()
 
     def _begin_leaving(self, midway: bool, keeping: Collection[TopicPartition], leave_group: bool | None) -> None:
+        self._set_patience()
         membership, self.membership = self.membership, None
         if membership is None:
             leaving = self._leaving  # once: the call that it belongs to may end
@@ -208,6 +204,14 @@ class AssignmentFollower:
                 self._finish(every, self._engine.suspend_assignment, None)
         finally:
             self._leave(membership, keeping)
+
+    def _set_patience(self) -> None:
+        """Set until when this waits for the listener that another worker calls: half of the time that all commits have."""
+        engine, now = self._engine, self._engine.handler.now()
+        until = engine.revocation_deadline()
+        if engine.commits is not None:
+            until = min(until, engine.commits.until)
+        self._waits_until = now + max(until - now, 0.0) / 2
 
     def _leave(self, membership: GroupMembership, keeping: Collection[TopicPartition]) -> None:
         try:

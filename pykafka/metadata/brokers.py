@@ -155,7 +155,7 @@ class Brokers:
             self._end_meanwhile(partial(_stop_all, held), [requests.cut for requests in held])
 
     def _end_meanwhile(self, end: Callable[[], object], forsake: list[Callable[[], object]]) -> None:
-        """Have a worker end connections.
+        """End connections on a worker.
 
         :param forsake: end them at once, if the system starts no thread at present
         """

@@ -65,7 +65,7 @@ def test_a_child_does_not_commit_as_its_parents_member(
             while len(found) < 3:
                 found += consumer.poll(timeout=1.0)
             consumer.commit({KEY: 2})
-            membership = consumer._follower.membership
+            membership: Any = consumer._follower.membership
             membership = getattr(membership, "chosen", membership)
             if protocol == "zookeeper":  # in this process the session stays the parent's
                 monkeypatch.setattr(membership._session, "leave_to_parent", lambda: None)
