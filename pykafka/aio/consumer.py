@@ -49,11 +49,6 @@ class ParallelRun(Closing[_ParallelRun]):
 
     stats = coroutine(_ParallelRun.stats)
 
-    @property
-    def called(self) -> tuple[str, float] | None:
-        """The function of the application that the worker that polls calls, and since when, of the handler's clock (s)."""
-        return self._inner.called
-
 
 class KafkaConsumer(Records[K, V]):
     """A consumer of topics, of topics whose names match a pattern, or of partitions.

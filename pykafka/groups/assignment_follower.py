@@ -280,7 +280,7 @@ class AssignmentFollower:
 
     @property
     def _held_by(self) -> tuple[str, float] | None:
-        return self.called if self.called is not None or self.run is None else self.run.called
+        return self.called if self.called is not None or self.run is None else self.run._called
 
     @property
     def is_held_up(self) -> bool:

@@ -176,7 +176,7 @@ class RevocationHooks(Protocol):
     """A parallel run, as its consumer calls it on the worker that polls, before it calls the application's listener."""
 
     @property
-    def called(self) -> tuple[str, float] | None:
+    def _called(self) -> tuple[str, float] | None:
         """The function of the application that runs inside of these calls, and since when, of the handler's clock (s)."""
         ...
 

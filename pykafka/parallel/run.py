@@ -263,7 +263,7 @@ class ParallelRun:
     # -- for the consumer ---------------------------------------------------------------------------------------------
 
     @property
-    def called(self) -> tuple[str, float] | None:
+    def _called(self) -> tuple[str, float] | None:
         """The function of the application that the worker that polls calls, and since when, of the handler's clock (s)."""
         return self._intake.called
 
