@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from pykafka.exceptions import KafkaException, ResponseTimeoutError
-from pykafka.handlers.interrupts import SingleCaller
+from pykafka.handlers.interrupts import OwnedWorker, SingleCaller
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, Worker
 
 #: How long a worker waits for a start that another worker makes (s).
 START_S = 120.0
+#: How often a start that waits for a worker looks whether it is cut off (s).
+STOP_POLL_S = 0.05
+
+T = TypeVar("T")
 
 
 class StartOnce:
     """The starts of a producer or consumer: one worker makes a start, and the others wait for its end.
 
     A start that fails, or that a timeout or Ctrl-C ends, remains due: the next call makes it. The workers that waited for it
-    raise its error too. A `stop()` never waits for a start: it notes itself, and the start undoes its work at its end.
+    raise its error too. A `stop()` never waits for a start: it notes itself, and the start undoes its work at its end, or ends
+    at once where it waits in `unless_stopped`. A start that waits for its turn as a stop comes is not made.
 
     State: `_failures` and `_error` change inside of `_turns`; `due`, `_stops` and `_under_way` by single stores.
 
@@ -42,9 +48,10 @@ class StartOnce:
         self._turns = SingleCaller(self._handler)
         self._failures = 0
         self._error: KafkaException | None = None
-        # The worker that starts for calls with little time, and what it raised.
-        self._under_way: tuple[Worker, list[Exception]] | None = None
-        # Of a worker: whether it makes a start; of one for such calls: how many stops there had been when a call asked for it.
+        # The worker that starts for calls with little time, and its outcome.
+        self._under_way: tuple[Worker, list[Callable[[], object]]] | None = None
+        # How many stops there had been when a start was asked for: of a worker, `starts` for the one that it makes, or None;
+        # `stops` for the one of a call with little time.
         self._here = self._handler.local()
 
     def stop(self) -> None:
@@ -60,8 +67,8 @@ class StartOnce:
         :raises ResponseTimeoutError: the other worker's start has not ended in time
         :raises KafkaException: the start failed, or is what makes this call
         """
-        seen = self._failures
-        if getattr(self._here, "starts", False):
+        seen, stops = self._failures, getattr(self._here, "stops", self._stops)
+        if getattr(self._here, "starts", None) is not None:
             raise KafkaException(
                 "start() was called by something that start() itself calls, such as post_rebalance_callback; call it when that "
                 "start() has returned"
@@ -75,10 +82,33 @@ class StartOnce:
             if self._failures != seen and self._error is not None:
                 raise self._error.again()
             try:
-                self._here.starts = True
-                self._start(start, undo)
+                self._here.starts = stops
+                self._start(start, undo, stops)
             finally:
-                self._here.starts = False
+                self._here.starts = None
+
+    def watch(self) -> Callable[[], bool] | None:
+        """Return what says whether a stop has come since the start was asked for that the caller makes; None: it makes none."""
+        stops = getattr(self._here, "starts", None)
+        return None if stops is None else lambda: self._stops != stops
+
+    def unless_stopped(self, ask: Callable[[], T], is_stopped: Callable[[], bool], name: str) -> Callable[[], T] | None:
+        """Call a function on a worker; return what returns its result or raises its error, or None: a stop came first.
+
+        :param ask: changes nothing; after a stop the worker ends with it
+        :param is_stopped: returns whether to wait no longer
+        :param name: the worker's name
+        """
+        outcome: list[Callable[[], T]] = []
+        worker = OwnedWorker(self._handler, partial(_keep, ask, outcome), name)
+        try:
+            worker.start()
+        except RuntimeError:  # the system starts no thread at present
+            return ask
+        while not worker.join(STOP_POLL_S):
+            if is_stopped():
+                return None
+        return outcome[0] if outcome else ask  # a greenlet may be ended from outside
 
     def run_within(self, start: Callable[[], object], seconds: float) -> bool:
         """Start on a worker, and return whether that has ended in time. The next call waits for the same start.
@@ -91,36 +121,46 @@ class StartOnce:
         """
         under_way = self._under_way
         if under_way is None:
-            noted: list[Exception] = []
+            noted: list[Callable[[], object]] = []
             worker = self._handler.spawn(self._start_for_others, start, self._stops, noted, name="pykafka.StartOnce")
             under_way = self._under_way = worker, noted
-        worker, errors = under_way
+        worker, outcome = under_way
         if not worker.join(seconds):
             return False
         self._under_way = None
-        if errors:
-            raise errors[0]
+        for end in outcome:
+            end()
         return True
 
-    def _start_for_others(self, start: Callable[[], object], stops: int, errors: list[Exception]) -> None:
+    def _start_for_others(self, start: Callable[[], object], stops: int, outcome: list[Callable[[], object]]) -> None:
         self._here.stops = stops
-        try:
-            start()
-        except Exception as error:  # noqa: BLE001 - the call that waits for the start raises it
-            errors.append(error)
+        _keep(start, outcome)
 
-    def _start(self, start: Callable[[], object], undo: Callable[[], object]) -> None:
-        stops = self._stops
-        if getattr(self._here, "stops", stops) != stops:
-            return  # the call for which this worker starts has returned, and a stop has come behind it
+    def _start(self, start: Callable[[], object], undo: Callable[[], object], stops: int) -> None:
+        if self._stops != stops:
+            return  # a stop has come since
         try:
             start()
         except KafkaException as error:
-            self._error = error.again()  # without the traceback, which holds the frames of this call
-            self._failures += 1
+            if self._stops == stops:  # else those that were asked for behind the stop are made
+                self._error = error.again()  # without the traceback, which holds the frames of this call
+                self._failures += 1
             raise
         self._error = None
         if self._stops != stops:
             undo()
         else:
             self.due = False
+
+
+def _keep(call: Callable[[], T], outcome: list[Callable[[], T]]) -> None:
+    """Call a function, and keep what returns its result, or raises its error."""
+    try:
+        found = call()
+        outcome.append(lambda: found)
+    except Exception as error:  # noqa: BLE001 - the call that waits raises it
+        outcome.append(partial(_raise, error))
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error

@@ -553,7 +553,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
         it finishes what is left.
 
         :param timeout: how long all commits may take, those of `commit_async()` first (s); None for the socket timeout of the
-            client; leaving the group takes up to 5 s besides
+            client; leaving the group takes up to 5 s besides. Half of it may pass until a listener's method returns that
+            another worker has called: then the member leaves without it
         :param leave_group: True: leave for good, also as a static member; False: send nothing, so that the group keeps the
             member until its session ends (KIP-1092); None: static members stay, others leave
         :raises OffsetsNotCommitted: the last commit failed; the consumer is closed all the same

@@ -420,7 +420,8 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
 
         Where somebody's timeout or cancellation cuts it off, nothing is given up: call it again, and it goes on.
 
-        :param timeout: how long to wait at most (s); None: as long as messages may take; what is left then has failed
+        :param timeout: how long to wait at most (s); None: as long as messages may take, and as long again for an `on_delivery`
+            function that does not return; what is left then has failed
         :raises MessagesNotDelivered: messages failed that were not reported yet; `.failures` has (delivery, error) pairs
         :raises OnDeliveryError: functions given as `on_delivery` have raised
         :raises TransactionError: the transaction that was open could not be aborted; its coordinator will

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from pykafka.consumer.startrules import Position
+    from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
     from pykafka.metrics.listener import ClientListener
@@ -67,6 +69,12 @@ class AssignmentReader:
         self._rebalancing_lock = self._handler.RLock()
         self._changed = self._handler.Event()
         self._stopping = self._handler.Event()
+        # Set except while a function of the application runs under `_rebalancing_lock`; its name; and of a worker, `calls`:
+        # whether it is inside of one.
+        self._no_call = self._handler.Event()
+        self._no_call.set()
+        self._called = ""
+        self._here = self._handler.local()
         #: Errors that `consume()` has still to raise, each once; any worker adds one.
         self._worker_exceptions: deque[BaseException] = deque()
         self._consumer: SimpleConsumer | None = None
@@ -120,7 +128,7 @@ class AssignmentReader:
             try:
                 if start:
                     consumer.start()
-                self._call_back(consumer)
+                self._call_back(consumer, stopping)
             except BaseException:
                 # Nothing was consumed: the next attempt begins as this one did.
                 consumer._engine.discard()
@@ -163,7 +171,33 @@ class AssignmentReader:
             member.generation_id, member.member_id = self._generation_id, get_string(self._consumer_id)
             member.group_instance_id = self._group_instance_id
 
-    def _call_back(self, consumer: SimpleConsumer) -> None:
+    @contextmanager
+    def _calling(self, name: str, stopping: EventType) -> Iterator[None]:
+        """Note that a function of the application runs: `stop()` does not wait for it without limit.
+
+        :param stopping: set when this consumer stops: nothing is called then
+        :raises ConsumerStoppedException: it does
+        """
+        inside, self._here.calls = getattr(self._here, "calls", False), True
+        try:
+            self._called = name
+            self._no_call.clear()
+            if stopping.is_set():  # not before: a `stop()` that comes now finds the call
+                raise self._stopped()
+            yield
+        finally:
+            self._here.calls = inside
+            if not inside:
+                self._no_call.set()
+
+    def _await_call(self, seconds: float) -> bool:
+        """Wait until no function of the application holds `_rebalancing_lock`; return whether that was in time.
+
+        Inside of one there is nothing to wait for.
+        """
+        return getattr(self._here, "calls", False) or self._no_call.wait(seconds)
+
+    def _call_back(self, consumer: SimpleConsumer, stopping: EventType) -> None:
         """Call the user's callback for a new assignment, and go to the offsets that it returns.
 
         If it raises, nothing of the assignment is consumed: the callback has not said where to begin.
@@ -174,7 +208,8 @@ class AssignmentReader:
         callback = self._group_options.post_rebalance_callback
         if callback is None:
             return
-        offsets = callback(self, self._positions.old_offsets, consumer.held_offsets)
+        with self._calling("post_rebalance_callback", stopping):
+            offsets = callback(self, self._positions.old_offsets, consumer.held_offsets)
         if not offsets:
             return
         if not isinstance(offsets, Mapping):

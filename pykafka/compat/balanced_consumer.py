@@ -346,7 +346,9 @@ class BalancedConsumer(GroupConsumer):
         # a snapshot: metadata may change while this runs
         seen = {id_: partition.snapshot() for id_, partition in list(partitions.items())}
         members = [Name.of(member) for member in participants]
-        return {partitions[one.id] for one in decide(members, seen, self._consumer_id) if one.id in partitions}
+        with self._calling("decide_partitions() of membership_protocol", self._stopping):
+            decided = decide(members, seen, self._consumer_id)
+        return {partitions[one.id] for one in decided if one.id in partitions}
 
     # -- the assignment ------------------------------------------------------------------------------------------------
 

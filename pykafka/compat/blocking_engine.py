@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.consumer.commits import Commits
@@ -14,9 +15,9 @@ from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.startrules import StartRules
 from pykafka.exceptions import InvalidMessageError, KafkaException
-from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.metrics.listener import POLLED
 from pykafka.utils.backoff import Backoff
+from pykafka.utils.contexts import in_context
 
 if TYPE_CHECKING:
     from pykafka.consumer.committed_offsets import GroupOffsets
@@ -33,14 +34,8 @@ T = TypeVar("T")
 
 #: How long a start may take longer because it is committed (s).
 START_COMMIT_S = 5.0
-#: How often a start looks whether the owner of its consumer stops (s).
-STOP_POLL_S = 0.05
 #: The pause before the second attempt to commit a start (ms).
 START_PAUSE_MS = 100
-
-
-def _raise(error: Exception) -> NoReturn:
-    raise error
 
 
 class Hooks(Protocol):
@@ -77,15 +72,17 @@ class StartCommits(Commits):
         self._hooks._auto_commit()
         self._commit_again()
 
-    def commit_start(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def commit_start(self, offsets: Mapping[TopicPartition, int], go_on: Callable[[], bool] | None) -> None:
         """Commit the offsets at which a consumer begins, for partitions without a commit; log a failure.
 
         A commit that another process has made meanwhile stands: before each attempt, the coordinator is asked for it.
+
+        :param go_on: returns whether to make another attempt; None: always
         """
         deadline = self._handler.now() + START_COMMIT_S
 
         def attempt() -> None:
-            found = self.group.fetch(list(offsets), None, deadline)
+            found = self.group.fetch(list(offsets), go_on, deadline)
             ours = {key: offset for key, offset in offsets.items() if found[key].offset < 0}
             self._note(self.group.commit(ours, self.metadata, lambda: False, None, None, min(deadline, self.until)))
 
@@ -97,12 +94,13 @@ class StartCommits(Commits):
                     return
                 except KafkaException as error:
                     pause = pauses.seconds(tries)
-                    if not may_commit_later(self._cluster, error) or self._handler.now() + pause >= deadline:
+                    is_over = self._handler.now() + pause >= deadline or not (go_on is None or go_on())
+                    if is_over or not may_commit_later(self._cluster, error):
                         raise
                 self._handler.sleep(pause)
 
         try:
-            self._in_turn(offsets, make, deadline)
+            self._in_turn(offsets, make, deadline, go_on)
         except KafkaException as error:
             text = (
                 "group %s: the start could not be committed: %s; the group begins by its rules again until it commits"
@@ -167,11 +165,13 @@ class BlockingEngine(ConsumerEngine):
 
     def _find_positions(self) -> None:
         """Ask where each partition without a position begins; with `reset_offset_on_start`, where each partition does."""
-        reset, commits = self.options.auto_offset_reset, self.commits
+        reset, commits, is_stopped = self.options.auto_offset_reset, self.commits, self._watch()
+        go_on = None if is_stopped is None else lambda: not is_stopped()
         if self.options.reset_offset_on_start and not isinstance(reset, str):
             self.reset(dict.fromkeys(self.partitions, reset))
             if commits is not None:
-                commits.commit(self.positions)
+                commit = partial(commits.commit, self.positions, go_on)
+                self._unless_stopped(in_context(commit) if commits.is_traced else commit)
             return
         missing = [key for key, owned in self.partitions.items() if owned.position < 0]
         if self.begins_at_0 and reset == OffsetType.LATEST:
@@ -184,8 +184,6 @@ class BlockingEngine(ConsumerEngine):
             searched.update(self.find_offsets(wanted))
             return searched, {}
 
-        owner = self.owner_stopping
-        go_on = None if owner is None else lambda: not owner.is_set()
         committed = {}
         if commits is not None and missing:
             committed = self._unless_stopped(partial(commits.group.fetch, missing, go_on))
@@ -194,7 +192,7 @@ class BlockingEngine(ConsumerEngine):
             self.move(key, offset, offset - 1)
             self.partitions[key].leader_epochs = epochs  # it is not being fetched yet
         if self.commits_start and commits is not None and searched:
-            commits.commit_start(searched)
+            self._unless_stopped(partial(commits.commit_start, searched, go_on))
 
     def reset(self, wanted: Mapping[TopicPartition, Position]) -> None:
         """Move partitions to where an OffsetType or a time says; errors as of `find_offsets`."""
@@ -212,33 +210,30 @@ class BlockingEngine(ConsumerEngine):
             raise error
         return offsets
 
+    def refresh(self, topics: list[str], max_age_s: float = math.inf) -> None:
+        """Ask for metadata of topics if it is old; if no broker answers, the known metadata will do for now."""
+        self._unless_stopped(partial(super().refresh, topics, max_age_s))
+
+    def _watch(self) -> Callable[[], bool] | None:
+        """Return what says whether this consumer, or its owner, stops; None: the caller makes no start, and it has no owner."""
+        owner, is_cut_off = self.owner_stopping, self.starts.watch()
+        if owner is None:
+            return is_cut_off
+        return lambda: owner.is_set() or (is_cut_off is not None and is_cut_off())
+
     def _unless_stopped(self, ask: Callable[[], T]) -> T:
-        """Return what a function returns; a worker calls it, so that an owner that stops does not wait for a silent broker.
+        """Return what a function returns; in a start a worker calls it, so that a stop does not wait for a silent broker.
 
         :param ask: asks brokers, and changes nothing; after a stop the worker ends with the answer
-        :raises ConsumerStoppedException: the owner has stopped meanwhile
+        :raises ConsumerStoppedException: this consumer, or its owner, has stopped meanwhile
         """
-        owner = self.owner_stopping
-        if owner is None:
+        is_stopped = self._watch()
+        if is_stopped is None:
             return ask()
-        outcome: list[Callable[[], T]] = []
-
-        def call() -> None:
-            try:
-                found = ask()
-                outcome.append(lambda: found)
-            except Exception as error:  # noqa: BLE001 - the call that waits raises it
-                outcome.append(partial(_raise, error))
-
-        worker = OwnedWorker(self.handler, call, f"pykafka.Positions.{self.name}")
-        try:
-            worker.start()
-        except RuntimeError:  # the system starts no thread at present
-            return ask()
-        while not worker.join(STOP_POLL_S):
-            if owner.is_set():
-                raise self.stopped()
-        return outcome[0]() if outcome else ask()  # a greenlet may be ended from outside
+        outcome = self.starts.unless_stopped(ask, is_stopped, f"pykafka.Positions.{self.name}")
+        if outcome is None:
+            raise self.stopped()
+        return outcome()
 
     def never_commit(self) -> dict[TopicPartition, int]:
         """Commit no more, except in `commit_offsets()`; return the offsets that are not committed."""

@@ -8,6 +8,7 @@ continues at the new internal consumer.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import uuid
 import weakref
@@ -20,7 +21,7 @@ from pykafka.compat.assignment_reader import AssignmentReader
 from pykafka.compat.blocking_engine import unseen
 from pykafka.compat.simple_consumer import BATCH_MESSAGES
 from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES
-from pykafka.exceptions import ConsumerStoppedException, OffsetsNotCommitted
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, OffsetsNotCommitted
 from pykafka.handlers.interrupts import OwnedWorker, is_at_work
 from pykafka.health import Viewed, watching
 from pykafka.metadata.lifecycle import Tether
@@ -93,7 +94,6 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         number = uuid.UUID(int=self._handler.random.getrandbits(128), version=4)
         self._consumer_id = Name.of(f"{os.uname().nodename}:{number}")
         self._midway = False
-        self._here = self._handler.local()
         #: The worker that follows the assignment; after the end of this consumer until it has ended, too.
         self._worker: Worker | None = None
         #: Of health: the error that has ended the consumer, that of the last attempt to follow the group, and what was seen.
@@ -176,6 +176,12 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
         # ended this consumer: it must not go on in the next life.
         self._stopping.set()
         self._join_worker()
+        if not self._await_call(0.0):
+            raise KafkaException(
+                f"{self._called} of the time before the last stop() has not returned; call start() when it has, or make "
+                "another consumer",
+                topic=self._topic.name,
+            )
         self._await_leaving()  # if a stop() was cut off
         self._stopping, self._worker = self._handler.Event(), None
         self._worker_exceptions.clear()
@@ -202,22 +208,25 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
                 worker.join(self._stop_timeout_s)
         finally:
             try:
-                self._halt_or_report()
+                if self._await_call(0.0):
+                    self._halt_or_report()
+                    self._forget_positions()
             finally:
-                self._forget_positions()
                 self._leave()
 
     def stop(self) -> None:
         """Stop consuming, committing first if auto-commit is on; then leave the group, so that others can take over.
 
         A static member does not leave: other members take over when its session has ended. A `zookeeper` that the consumer
-        was given stays open.
+        was given stays open. `post_rebalance_callback`, if it runs, is waited for: twice `socket_timeout_ms` at most, with
+        ZooKeeper twice `zookeeper_connection_timeout_ms` besides. Nothing is read when it returns later.
 
         :raises OffsetsNotCommitted: that commit failed, or an earlier one failed and no `consume()` has raised that; the
             consumer is stopped all the same
         """
         self._starts.stop()
         self._ended_by = self._last_error = None
+        until = -math.inf  # an interrupt of the first wait has the second one end at once
         try:  # even if it does not run: a former stop() may have been cut off anywhere
             if self._running or is_at_work(self._worker):  # a former stop() may have been cut off here
                 self._running = False
@@ -225,15 +234,16 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
                 self._stopping.set()
                 self._changed.set()
                 self._interrupt()
+            ends = self._handler.now() + self._stop_timeout_s
             self._join_worker()
+            until = ends
         finally:
             try:
-                self._halt(self._midway)
+                self._halt_in_time(until)
             finally:
                 failed: list[BaseException] = []
                 try:
                     self._take_failed_commits(failed)
-                    self._forget_positions()
                     self._leave()
                 except BaseException:
                     # the next `stop()` raises them
@@ -242,6 +252,23 @@ class GroupConsumer(AssignmentReader, Viewed, ABC):
                     raise
         if failed:
             raise failed[-1]
+
+    def _halt_in_time(self, until: float) -> None:
+        """Stop consuming, and forget the positions, unless a function of the application does not return.
+
+        :param until: how long to wait for it, of the handler's clock (s)
+        """
+        if self._await_call(max(until - self._handler.now(), 0.0)):
+            try:
+                self._halt(self._midway)
+            finally:
+                self._forget_positions()
+            return
+        text = "group %s: %s has not returned, and stop() waits no longer for it; the member leaves the group"
+        log.warning(text, self._consumer_group, self._called)
+        consumer, self._consumer = self._consumer, None  # none in a callback: the former one was stopped before
+        if consumer is not None:
+            (consumer.stop_midway if self._midway else consumer.stop)()
 
     def _join_worker(self) -> None:
         """Wait for the end of the worker that follows the assignment, unless this is its callback."""

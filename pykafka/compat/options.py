@@ -81,7 +81,7 @@ class GroupOptions(Options):
         "until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer calls "
         "it again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the "
         "consumer, which leaves the group",
-        costs="No message of a new assignment comes while it runs.",
+        costs="No message of a new assignment comes while it runs, and `commit_offsets()` of other workers waits for its end.",
     )
     membership_protocol: GroupMembershipProtocol = option(
         RangeProtocol,

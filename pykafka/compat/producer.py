@@ -204,6 +204,8 @@ class Producer(EngineHealth):
     def stop(self) -> None:
         """Deliver what is queued and end the senders; does nothing when it is stopped. Takes no messages from its start on.
 
+        An `on_delivery` function that does not return is waited for twice `pending_timeout_ms`, and then logged.
+
         :raises MessagesNotDelivered: messages failed that were not reported yet, or did not get through in time;
             `.failures` has them
         """

@@ -282,6 +282,7 @@ class SimpleConsumer(EngineHealth):
 
         With `reset_offset_on_start` it begins at `auto_offset_reset`, each time.
 
+        :raises ConsumerStoppedException: another worker has called `stop()` meanwhile
         :raises KafkaException: the brokers did not tell offsets
         """
         self._engine.start()

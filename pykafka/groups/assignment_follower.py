@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
@@ -90,8 +91,11 @@ class AssignmentFollower:
         #: The membership that `leave` is leaving; after an interrupt the next call finishes that, as the first one said.
         self._leaving: GroupMembership | None = None
         self._leave_group: bool | None = None
-        #: Whether a worker is in `leave`.
+        #: Whether a worker is in `leave`, and until when it waits for the listener, of the handler's clock (s).
         self._is_left = False
+        self._waits_until = math.inf
+        #: The method of the listener that runs, and since when, of the handler's clock (s); None for none.
+        self.called: tuple[str, float] | None = None
         #: The parallel run that reads the consumer, called before the listener; None for none.
         self.run: RevocationHooks | None = None
 
@@ -184,6 +188,7 @@ class AssignmentFollower:
             self.wake()
 
     def _begin_leaving(self, midway: bool, keeping: Collection[TopicPartition], leave_group: bool | None) -> None:
+        self._set_patience()
         membership, self.membership = self.membership, None
         if membership is None:
             leaving = self._leaving  # once: the call that it belongs to may end
@@ -199,6 +204,14 @@ class AssignmentFollower:
                 self._finish(every, self._engine.suspend_assignment, None)
         finally:
             self._leave(membership, keeping)
+
+    def _set_patience(self) -> None:
+        """Set until when this waits for the listener that another worker calls: half of the time that all commits have."""
+        engine, now = self._engine, self._engine.handler.now()
+        until = engine.revocation_deadline()
+        if engine.commits is not None:
+            until = min(until, engine.commits.until)
+        self._waits_until = now + max(until - now, 0.0) / 2
 
     def _leave(self, membership: GroupMembership, keeping: Collection[TopicPartition]) -> None:
         try:
@@ -265,6 +278,24 @@ class AssignmentFollower:
         self._assign_known(self._deadline)
         self._call(ASSIGNED, self._listener.on_assigned, keys)
 
+    @property
+    def _held_by(self) -> tuple[str, float] | None:
+        return self.called if self.called is not None or self.run is None else self.run._called
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether the listener has not returned in the time that `leave` waits for it."""
+        return self._held_by is not None and self._engine.handler.now() >= self._waits_until
+
+    def give_up_all(self) -> None:
+        """Commit if auto-commit is on, and stop reading, without the listener: it is held up in another worker."""
+        engine, membership = self._engine, self._leaving
+        text = "group %s: %s has not returned, and is waited for no longer; the member leaves the group"
+        held_by = self._held_by
+        log.warning(text, engine.options.consumer_group, "a function" if held_by is None else held_by[0])
+        if membership is not None and membership.owns_assignment:
+            self._finish(self._revocation_of(list(engine.partitions)), engine.suspend_assignment, None)
+
     def on_lost(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading partitions that others may have by now, and call the listener."""
         self._end_revocation(self._revocation)  # an interrupt may have left it
@@ -278,10 +309,12 @@ class AssignmentFollower:
         """Call a method of the application's listener, and report how long it took."""
         engine, partitions = self._engine, sorted(keys)
         began = engine.handler.now()
+        before, self.called = self.called, (f"on_{kind}()", began)
         try:
             if method is not None:
                 method(partitions)
         finally:
+            self.called = before
             if engine.listener is not None:
                 text = f"{len(partitions)} partitions"
                 for topic, partition in partitions[:NAMED_MAX]:

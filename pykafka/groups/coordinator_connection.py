@@ -31,7 +31,7 @@ from pykafka.metrics.listener import COORDINATOR, FAILED, LEFT
 from pykafka.network.channel import LENT, SHARED
 from pykafka.utils import is_legal_name
 from pykafka.utils.backoff import Backoff
-from pykafka.utils.error_handlers import left_ms
+from pykafka.utils.error_handlers import QUICK_ANSWER_MS, left_ms
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
@@ -218,7 +218,8 @@ class CoordinatorConnection:
             except (ClientClosedError, UnsupportedVersion):
                 raise
             except KafkaException as error:
-                if not error.retriable or self.closing or self.handler.now() > deadline:
+                is_quick = timeout_ms is not None and timeout_ms <= QUICK_ANSWER_MS  # the next call finds out more
+                if is_quick or not error.retriable or self.closing or self.handler.now() > deadline:
                     raise
                 log.info("group %s: %s; asking again", self.group_id, error)
                 if self.listener is not None:
@@ -245,7 +246,7 @@ class CoordinatorConnection:
         self.handler.sleep(min(seconds, left))
         return seconds <= left
 
-    def left_ms(self, deadline: float, least: int = 100) -> int:
+    def left_ms(self, deadline: float, least: int = QUICK_ANSWER_MS) -> int:
         """Return the time left until a deadline (ms); one that has passed leaves time for one quick answer."""
         return left_ms(deadline, self.handler.now(), least)
 

@@ -71,6 +71,8 @@ class GroupMembership(Protocol):
     def leave(self, *, leave_group: bool | None = None) -> None:
         """Revoke the whole assignment by the hooks, and leave the group; do nothing if the member has left.
 
+        A hook that another worker runs is waited for while the listener is not held up (`AssignmentHooks.is_held_up`).
+
         :param leave_group: whether to tell the coordinator (KIP-1092); None: unless the member is static
         """
         ...
@@ -156,6 +158,15 @@ class AssignmentHooks(Protocol):
         """Make the hook that has raised `RevocationUnfinished` wait for its commit, whatever the deadline of `poll`."""
         ...
 
+    @property
+    def is_held_up(self) -> bool:
+        """Whether the listener, called by the worker that polls, has not returned in the time that `leave` waits for it."""
+        ...
+
+    def give_up_all(self) -> object:
+        """Commit if auto-commit is on, and stop reading, without the listener: it is held up in another worker."""
+        ...
+
     def on_lost(self, keys: Collection[TopicPartition]) -> object:
         """Stop reading partitions, forget their positions, and call the listener: others may read them, or they are deleted."""
         ...
@@ -163,6 +174,11 @@ class AssignmentHooks(Protocol):
 
 class RevocationHooks(Protocol):
     """A parallel run, as its consumer calls it on the worker that polls, before it calls the application's listener."""
+
+    @property
+    def _called(self) -> tuple[str, float] | None:
+        """The function of the application that runs inside of these calls, and since when, of the handler's clock (s)."""
+        ...
 
     def revoke(self, partitions: Collection[TopicPartition]) -> None: ...
     def lose(self, partitions: Collection[TopicPartition]) -> None: ...

@@ -50,6 +50,12 @@ class PolledMembership(ABC):
         self._local = self._handler.local()
         self._polling = self._handler.Lock()
 
+    def _leave_to_parent(self) -> None:
+        """Take part as another member than the parent's, in a forked child; until it has joined, commits have no names."""
+        self._set_up_polling()
+        self._change.after_fork()
+        self.identity.generation_id, self.identity.member_id = -1, ""
+
     # -- what a protocol defines -----------------------------------------------------------------------------------------
 
     @property
@@ -188,8 +194,10 @@ class PolledMembership(ABC):
                 joins = self._is_joining_in_background
                 if not joins:
                     self.abort()
-                self._await_poll(None)
-                self._take_part(self._revoke_all)
+                if self._await_poll(None):
+                    self._take_part(self._revoke_all)
+                else:  # as if the listener had left the group
+                    self._hooks.give_up_all()
         except BaseException as failure:
             wait = _wait_after(failure)
             raise
@@ -239,10 +247,13 @@ class PolledMembership(ABC):
                 change.resume()
 
     def _await_poll(self, deadline: float | None) -> bool:
-        """Wait until no other worker polls; return False if the deadline comes first."""
+        """Wait until no other worker polls; return False if the deadline comes first.
+
+        :param deadline: of the handler's clock (s); None, for `leave`: until the listener is held up
+        """
         # not `acquire(timeout=...)`: Ctrl-C could come before the `try` behind it
         while self._polling.locked():
-            if deadline is not None and self._handler.now() >= deadline:
+            if self._hooks.is_held_up if deadline is None else self._handler.now() >= deadline:
                 return False
             self._handler.sleep(POLL_LOCK_INTERVAL_S)
         return True

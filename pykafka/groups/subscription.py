@@ -7,11 +7,12 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pykafka.common import SubscriptionPattern
 from pykafka.exceptions import KafkaException
 from pykafka.metadata.topics import INTERNAL_PREFIX
+from pykafka.network.patience import Patience
 from pykafka.utils import get_string, is_legal_name
 
 if TYPE_CHECKING:
@@ -251,6 +252,9 @@ class TopicWatch:
         #: When to check again (s, by the handler's clock).
         self.check_at = -1.0
         self._match_at = -1.0
+        # Asks for calls whose own time is too short, and the topics that it has found; None for none.
+        self._patience = Patience(cluster.handler, "topics for patterns")
+        self._listed: list[Any] | None = None
 
     def hurry(self) -> None:
         """Check at once, for another subscription."""
@@ -292,16 +296,30 @@ class TopicWatch:
         self.refused_names = frozenset(refused)
         return fresh
 
+    def _list(self, timeout_ms: int | None) -> list[Any] | None:
+        """Return the topics of the cluster; None while a worker asks for them."""
+        over = timeout_ms is None or self._patience.wait(timeout_ms / 1000)
+        listed, self._listed = self._listed, None
+        if listed is not None or not over:
+            return listed
+        return list(self._cluster.ask_metadata(None, timeout_ms).topics)
+
+    def _list_for_others(self, timeout_ms: int) -> None:
+        self._listed = list(self._cluster.ask_metadata(None, timeout_ms).topics)
+
     def _match(self, subscription: Subscription, now: float, timeout_ms: int | None) -> None:
         """Compare patterns with the topics of the cluster."""
         try:
-            topics = self._cluster.ask_metadata(None, timeout_ms).topics
+            topics = self._list(timeout_ms)
         except KafkaException as error:
             if not self._cluster.may_pass(error):
                 raise
+            self._patience.take_over(error, timeout_ms, self._list_for_others)
             text = "group %s: the cluster's topics cannot be compared with the pattern: %s"
             self._cluster.limiter.warn(log, self._group_id, text, self._group_id, error)
             return
+        if topics is None:
+            return  # the next call finds them
         names = [
             topic.name
             for topic in topics

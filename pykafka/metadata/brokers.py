@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pykafka.exceptions import (
@@ -37,6 +38,7 @@ from pykafka.utils.loglimit import LogLimiter
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
     from pykafka.network.node import Node
+    from pykafka.network.requests import RequestHandler
 
 
 log = logging.getLogger(__name__)
@@ -51,6 +53,8 @@ PARTING_S = 5.0
 QUICK_CONNECT_MS = 3000
 #: The same for those behind it (ms), as workers go on connecting to those before: many may hang.
 NEXT_CONNECT_MS = 500
+#: How often connections to seeds are made anew while brokers are asked in vain (s): others may wait for answers on them.
+RENEW_S = 10.0
 #: The `reach` of a broker whose connections fail, or that owes an answer.
 _IN_TROUBLE = 3
 
@@ -92,6 +96,8 @@ class Brokers:
         self._missing: dict[int, float] = {}
         # Workers that close brokers which have left.
         self._partings: list[Worker] = []
+        # When connections to seeds were made anew last, of the handler's clock (s).
+        self._renewed_at = -math.inf
         #: Those whose metadata did not help.
         self.stale = StaleBrokers(handler.now, settings.metadata_max_age_ms / 1000)
 
@@ -138,14 +144,24 @@ class Brokers:
         """Refuse further use of brokers and close them, without waiting."""
         for broker in brokers:
             broker.part()
+        self._end_meanwhile(partial(_close_all, self._handler, brokers), [broker.forsake for broker in brokers])
+
+    def drop_connections(self, broker: Node) -> None:
+        """End the connections of a broker, without waiting for the answers on their way; the next requests make new ones."""
+        if held := broker.detach_connections():
+            self._end_meanwhile(partial(_stop_all, held), [requests.cut for requests in held])
+
+    def _end_meanwhile(self, end: Callable[[], object], forsake: list[Callable[[], object]]) -> None:
+        """End connections on a worker.
+
+        :param forsake: end them at once, if the system starts no thread at present
+        """
         self._partings = [worker for worker in self._partings if worker.is_alive()]
         try:
-            self._partings.append(
-                self._handler.spawn(_close_all, self._handler, brokers, name="pykafka.Cluster.parting")
-            )
+            self._partings.append(self._handler.spawn(end, name="pykafka.Cluster.parting"))
         except WorkerNotStartedError:
-            for broker in brokers:
-                broker.forsake()
+            for cut in forsake:
+                cut()
 
     def close(self) -> None:
         """End the connections of all brokers."""
@@ -233,13 +249,16 @@ class Brokers:
             if gone is not None:  # another worker may have been first
                 self.part_with([gone])
         known = {(broker.host, broker.port) for broker in brokers} if asked else set()
+        renewed = not asked and self._handler.now() - self._renewed_at >= RENEW_S
+        if renewed:
+            self._renewed_at = self._handler.now()
         for address in addresses:
             if address not in known:
                 seed = self._seeds.get(address)
                 if seed is None:
                     seed = self._seeds[address] = self._make(-1, *address)
-                elif not asked:
-                    seed.drop_connections()  # they lead to where the name led then
+                elif renewed:
+                    self.drop_connections(seed)  # they lead to where the name led then
                 yield seed
 
     @contextmanager
@@ -435,6 +454,11 @@ def _close_all(handler: Handler, brokers: list[Node]) -> None:
     deadline = handler.now() + DRAIN_S
     for broker in brokers:
         broker.close(drain_s=max(0.0, deadline - handler.now()))
+
+
+def _stop_all(connections: list[RequestHandler]) -> None:
+    for requests in connections:
+        requests.stop()
 
 
 def _explain(attempts: list[Any]) -> str:

@@ -143,7 +143,7 @@ class MetadataCache:
                 self._brokers.send_back()
             raise error_for(response.error_code, broker=broker.address, api="Metadata")
         if self.cluster_id and response.cluster_id and response.cluster_id != self.cluster_id:
-            broker.drop_connections()  # the name is looked up again, and may lead back
+            self._brokers.drop_connections(broker)  # the name is looked up again, and may lead back
             raise ForeignClusterError(
                 f"{broker.address} belongs to cluster {response.cluster_id} now, and this client began with "
                 f"{self.cluster_id}: nothing is taken over from it; correct addresses or DNS, or make a new KafkaClient if "

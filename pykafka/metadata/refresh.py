@@ -19,7 +19,7 @@ from pykafka.metadata.brokers import countdown
 from pykafka.metadata.elections import ASKED_IN_TIME
 from pykafka.network.patience import Patience
 from pykafka.protocol import wire
-from pykafka.utils.error_handlers import left_ms
+from pykafka.utils.error_handlers import QUICK_ANSWER_MS, left_ms
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -236,6 +236,8 @@ class MetadataRefresh:
         """Begin anew in a forked child: a call of the parent may have been inside."""
         self._schedule.asking = False
         self._callers = SingleCaller(self._handler)
+        # When the last call has asked, of the handler's clock (s).
+        self._began = 0.0
         # Calls without a limit go one after the other: only the first one waits for its turn.
         self._line = self._handler.Lock()
         # Asks for calls whose own time is too short.
@@ -309,6 +311,7 @@ class MetadataRefresh:
 
     def _ask(self, names: list[str] | None, timeout_ms: int | None) -> None:
         self._schedule.asking = True
+        self._began = self._handler.now()
         try:
             self._update(names, timeout_ms)
         except KafkaException as error:
@@ -331,8 +334,11 @@ class MetadataRefresh:
                 ask(None)
             return
         left_ms = countdown(self._handler.now, timeout_ms)
+        wait_s = timeout_ms / 1000
+        if timeout_ms <= QUICK_ANSWER_MS:  # not for an answer that is slow already
+            wait_s = min(wait_s, max(self._began + QUICK_ANSWER_MS / 1000 - self._handler.now(), 0.0))
         with (turn := self._handler.Lock()):
-            if not self._callers.await_entry(turn, timeout_ms / 1000, UPDATE_POLL_INTERVAL_S):
+            if not self._callers.await_entry(turn, wait_s, UPDATE_POLL_INTERVAL_S):
                 raise NoBrokersAvailableError(
                     f"another call of this client has asked brokers for metadata for {timeout_ms} ms, and none has answered; "
                     "check hosts=, the network, and that the brokers are up"

@@ -356,11 +356,16 @@ class Channel:
             connecting.give_up()
         return self.requests
 
-    def drop(self) -> None:
-        """End the present connection; the next `open` makes a new one."""
+    def detach(self) -> RequestHandler | None:
+        """Leave the present connection, if there is one, to the caller, who ends it; the next `open` makes a new one."""
         with self._lock:
             requests, self.requests = self.requests, None
             self._failures = 0
+        return requests
+
+    def drop(self) -> None:
+        """End the present connection; the next `open` makes a new one."""
+        requests = self.detach()
         if requests is not None:
             requests.stop()
 
@@ -450,6 +455,11 @@ class Channels:
         """End all connections; the next request on each channel makes a new one."""
         for _, channel in self:
             channel.drop()
+
+    def detach(self) -> list[RequestHandler]:
+        """Leave all connections to the caller, who ends them; the next request on each channel makes a new one."""
+        held = [channel.detach() for _, channel in self]
+        return [requests for requests in held if requests is not None]
 
     def end(self, reason: KafkaException) -> None:
         """Refuse all later channels; the first reason stays. This neither takes a lock nor waits."""

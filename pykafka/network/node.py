@@ -244,6 +244,10 @@ class Node:
         """End all connections; the next request on each channel makes a new one, with the host's name looked up anew."""
         self._channels.drop_connections()
 
+    def detach_connections(self) -> list[RequestHandler]:
+        """As `drop_connections`, but leave the connections to the caller, who ends them."""
+        return self._channels.detach()
+
     def throttled_for(self, name: str = "main") -> float:
         """Return for how long this client must send nothing on a channel, since the broker throttles it (s)."""
         channel = self._channels.find(name)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException
 from pykafka.handlers.interrupts import OwnedWorker, is_at_work
+from pykafka.utils.error_handlers import QUICK_ANSWER_MS
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
@@ -37,6 +38,8 @@ class Patience:
         self._handler = handler
         self._what = what
         self._worker: Worker | None = None
+        # When it has begun, of the handler's clock (s).
+        self._began = 0.0
         # The time of the next worker (ms).
         self._patient_ms = PATIENT_MS
         #: Why the call that has begun it failed: what later calls raise if the worker is still at it.
@@ -70,12 +73,18 @@ class Patience:
     def begin(self, do: Callable[..., object], *args: Any) -> None:
         """Start a worker that does it. Its error is logged: later calls try themselves, and raise theirs."""
         name = f"pykafka.Patience.{self._what}"
+        self._began = self._handler.now()
         self._worker = worker = OwnedWorker(self._handler, partial(self._do, do, args), name)
         worker.start()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the worker, if there is one; return whether it has ended."""
-        worker = self._worker
+        """Wait for the worker, if there is one; return whether it has ended.
+
+        A call that has time for a quick answer only does not wait for one that is slow already.
+        """
+        worker, quick_s = self._worker, QUICK_ANSWER_MS / 1000
+        if seconds <= quick_s:
+            seconds = min(seconds, max(self._began + quick_s - self._handler.now(), 0.0))
         return worker is None or worker.join(seconds)
 
     def _do(self, do: Callable[..., object], args: tuple[Any, ...]) -> None:

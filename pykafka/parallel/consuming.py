@@ -247,6 +247,11 @@ class _Source:
     def settled(self) -> bool:
         return bool(self._consumer._follower.is_stable)
 
+    @property
+    def called(self) -> tuple[str, float] | None:
+        called: tuple[str, float] | None = self._consumer._follower.called
+        return called
+
     def wakeup(self) -> None:
         self.woken = True
         self._consumer._follower.wakeup_requested = True

@@ -69,6 +69,14 @@ class Intake:
         #: Commits that failed, and the error of the last one; None once one has succeeded.
         self.failed_commits = 0
         self.commit_error: KafkaException | None = None
+        # Since when `on_abandoned` runs, of the handler's clock (s); None: it does not.
+        self._abandoning: float | None = None
+
+    @property
+    def called(self) -> tuple[str, float] | None:
+        """The function of the application that the polling worker calls, and since when, of the handler's clock (s)."""
+        since = self._abandoning
+        return self._source.called if since is None else ("on_abandoned()", since)
 
     def alarm(self) -> None:
         """Wake the polling worker, because the table of tasks has changed; any worker may call this."""
@@ -231,10 +239,13 @@ class Intake:
         with self._pool.lock:
             abandoned = [record for one in going for record in self._tasks.forget(one.partition)]
         if abandoned and self._options.on_abandoned is not None:
+            self._abandoning = self._handler.now()
             try:
                 self._options.on_abandoned(abandoned)
             except Exception as error:  # noqa: BLE001 - the application's function; the run ends with its error
                 self._pool.fail(error)
+            finally:
+                self._abandoning = None
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

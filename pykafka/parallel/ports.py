@@ -23,6 +23,10 @@ class Source(Protocol):
     def turn(self) -> LockType:
         """A lock that the run holds while it reads: however the run ends, others may read then."""
 
+    @property
+    def called(self) -> tuple[str, float] | None:
+        """The method of the application's listener that `poll` calls, and since when, of the handler's clock (s); else None."""
+
     def poll(self, max_records: int = ..., timeout: float | None = ...) -> Sequence[Any]: ...
     def pause(self, *partitions: TopicPartition) -> object: ...
     def resume(self, *partitions: TopicPartition) -> object: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from functools import partial
 from inspect import iscoroutinefunction
@@ -12,7 +13,7 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
 from pykafka.handlers.interrupts import OwnedWorker
-from pykafka.parallel.intake import Intake
+from pykafka.parallel.intake import LEAST_S, Intake
 from pykafka.parallel.parallel_metrics import add_run
 from pykafka.parallel.pool import Pool
 from pykafka.parallel.ports import call
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     from pykafka.parallel.options import ParallelOptions
     from pykafka.parallel.ports import DeadLetterSink, Handle, Source
     from pykafka.parallel.task import Task
+
+log = logging.getLogger(__name__)
+
+#: How often `stop()` looks whether a function of the application holds the run up (s).
+LOOKS_S = 0.5
 
 
 class Stats(NamedTuple):
@@ -183,7 +189,8 @@ class ParallelRun:
     def stop(self, timeout: float | None = None) -> bool:
         """Hand out nothing more, wait for the records under way, commit, and return whether the run has ended.
 
-        Inside of `handle` it only asks for the end, and returns at once.
+        Inside of `handle` it only asks for the end, and returns at once. A listener's method or `on_abandoned` that does not
+        return, for so long and five seconds at least, is logged, and waited for no longer.
 
         :param timeout: how long the records under way may take (s); None for `stop_timeout`
         :raises KafkaException: as `run` does, unless that raises it
@@ -191,13 +198,15 @@ class ParallelRun:
         self._request_stop(timeout)
         if not self._begun:
             return True
-        return self._ended.is_set() if self._inside else self.wait()
+        if self._inside:
+            return self._ended.is_set()
+        return self._await_end() and self.wait()
 
     def end(self, timeout: float | None = None) -> None:
         """Stop, and leave the error that ended the run to `run`, `wait` or `stop`; the consumer calls this as it is closed."""
         self._request_stop(timeout)
         if not self._inside:
-            self._ended.wait()
+            self._await_end()
 
     def __enter__(self) -> Self:
         """Begin to read on a worker of the run's own."""
@@ -253,6 +262,11 @@ class ParallelRun:
 
     # -- for the consumer ---------------------------------------------------------------------------------------------
 
+    @property
+    def _called(self) -> tuple[str, float] | None:
+        """The function of the application that the worker that polls calls, and since when, of the handler's clock (s)."""
+        return self._intake.called
+
     def revoke(self, partitions: Collection[TopicPartition]) -> None:
         """Revoke partitions; the consumer calls this inside of `poll`, before its listener's `on_revoked`."""
         self._intake.revoke(partitions)
@@ -280,6 +294,17 @@ class ParallelRun:
         self._pool.refuse_more()
         self._intake.stopping = True
         self._intake.alarm()
+
+    def _await_end(self) -> bool:
+        """Wait until the run has ended; return False if a function of the application holds up the worker that reads."""
+        patience = max(self._intake.end_timeout, LEAST_S)
+        until = self._handler.now() + patience
+        while not self._ended.wait(LOOKS_S):
+            called, now = self._intake.called, self._handler.now()
+            if called is not None and now >= max(until, called[1] + patience):
+                log.warning("parallel work has not ended: %s has not returned for %.0f s", called[0], now - called[1])
+                return False
+        return True
 
     def _read(self) -> None:
         self._local.reading = True

@@ -104,6 +104,8 @@ def valid_bool(param: Any, name: str) -> bool:
 
 #: The longest time that a call may take (s): what is longer overflows a system's timeouts.
 LONGEST_S = 1_000_000.0
+#: The time that a request has at least though that of its call is over: enough for one quick answer (ms).
+QUICK_ANSWER_MS = 100
 
 
 def left_ms(deadline: float, now: float, least_ms: int = 50) -> int:

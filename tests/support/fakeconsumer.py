@@ -96,6 +96,10 @@ class FakeConsumer:
     def settled(self) -> bool:
         return True
 
+    @property
+    def called(self) -> tuple[str, float] | None:
+        return None
+
     def wakeup(self) -> None:
         self._wake.set()
 

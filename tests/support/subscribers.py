@@ -75,6 +75,13 @@ class Hooks:
     def await_revocation(self) -> None:
         """Do nothing: these hooks commit nothing."""
 
+    @property
+    def is_held_up(self) -> bool:
+        return False
+
+    def give_up_all(self) -> None:
+        self.share = set()
+
     def on_lost(self, keys: Keys) -> None:
         self.share -= set(keys)
         self._called("on_lost", keys)

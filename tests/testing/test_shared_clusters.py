@@ -280,3 +280,85 @@ def test_finds_what_it_has_done_and_no_more(kafka_cluster, kafka_client, kafka_t
 def test_a_fixture_of_a_module_that_a_test_asks_for_late_keeps_its_own_changes_only(run: Run, where: str) -> None:
     result = run(LATE, "-k", f"{where} or finds", ini="kafka_cluster_scope = module")
     result.assert_outcomes(passed=2, deselected=1)
+
+
+ASKING = """
+import pytest
+
+from pykafka.admin import NewTopic
+
+calls = []
+
+
+def own(call):
+    calls.append("own")
+
+
+def change(cluster):
+    cluster.on_request(own)
+    cluster.set_rack(1, "own")
+    cluster.fail("CreateTopics", "INVALID_REQUEST", times=1000)
+
+
+@pytest.fixture
+def asking(request):
+    change(request.getfixturevalue("kafka_cluster"))
+
+
+@pytest.fixture
+def changing_at_its_end(request):
+    cluster = request.getfixturevalue("kafka_cluster")
+    yield
+    change(cluster)
+
+
+def test_asks_for_it_first(request):
+    change(request.getfixturevalue("kafka_cluster"))
+
+
+def found(request):
+    cluster, client = request.getfixturevalue("kafka_cluster"), request.getfixturevalue("kafka_client")
+    calls.clear()
+    client.admin.create_topics([NewTopic(request.node.name)])
+    assert calls == []
+    assert {node.rack for node in cluster._state.nodes.values()} == {None}
+
+
+def test_finds_it_as_it_was(request): found(request)
+
+
+def test_asks_for_it(request):
+    change(request.getfixturevalue("kafka_cluster"))
+
+
+def test_finds_it_again(request, kafka_cluster): found(request)
+
+
+def test_whose_fixture_asks_for_it(asking): pass
+
+
+def test_finds_it_then(request, kafka_cluster): found(request)
+
+
+def test_whose_fixture_changes_it_at_its_end(changing_at_its_end): pass
+
+
+def test_finds_it_at_last(request, kafka_cluster): found(request)
+
+
+def test_that_fails(request):
+    change(request.getfixturevalue("kafka_cluster"))
+    assert False
+
+
+def test_does_not_ask_and_fails(request):
+    assert False
+"""
+
+
+@pytest.mark.parametrize("scope", ["session", "module"])
+def test_a_test_that_asks_for_a_shared_cluster_by_its_name_leaves_nothing(run: Run, scope: str) -> None:
+    """Nothing was put back behind it: later tests found its hooks and faults. A failure tells of the cluster's requests."""
+    result = run(ASKING, ini=f"kafka_cluster_scope = {scope}")
+    result.assert_outcomes(passed=8, failed=2)
+    assert result.stdout.str().count("- Kafka cluster -") == 1

@@ -318,8 +318,7 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
         super()._after_fork()
         self._ended_by = None
         self._background = None
-        self._set_up_polling()
-        self._change.after_fork()
+        self._leave_to_parent()
 
     # -- the application's side ----------------------------------------------------------------------------------------
 

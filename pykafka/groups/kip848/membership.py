@@ -175,8 +175,7 @@ class ConsumerGroupMembership(PolledMembership):
         self._generation.member_id = str(uuid.uuid4())  # the handler's random numbers are the parent's
         self._generation.generation_id, self._generation.breaks = -1, self._generation.breaks + 1
         self.heartbeats = self._new_heartbeats()
-        self._set_up_polling()
-        self._change.after_fork()
+        self._leave_to_parent()
 
     # -- the application's side ----------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from pykafka.groups.zookeeper.nodes import ANSWER_S, DIVISIONS, MemberNodes, nod
 from pykafka.groups.zookeeper.session import ZooKeeperSession
 from pykafka.handlers.interrupts import FinalSteps
 from pykafka.metrics.listener import JOINED, LEFT, REBALANCE_FAILED, REBALANCED
-from pykafka.utils.error_handlers import left_ms
+from pykafka.utils.error_handlers import QUICK_ANSWER_MS, left_ms
 
 if TYPE_CHECKING:
     from pykafka.consumer.committed_offsets import Membership
@@ -143,8 +143,9 @@ class ZooKeeperMembership(PolledMembership):
     def _after_fork(self) -> None:
         # The member is the parent's; the next call makes one of this process.
         self._session.leave_to_parent()
-        self._set_up_polling()
-        self._change.after_fork()
+        self._leave_to_parent()
+        if self.identity.may_commit is not None:
+            self.identity.may_commit = bool  # until it has nodes of its own: the brokers know no members
         self._generation.generation_id = -1
         self._nodes = None
         self._name = f"{os.uname().nodename}:{uuid.uuid4()}"  # the handler's random numbers are the parent's
@@ -313,7 +314,7 @@ class ZooKeeperMembership(PolledMembership):
             self._change.errors += self._topic_watch.refused(subscription)
 
     def _left_ms(self) -> int | None:
-        return None if self._deadline is None else left_ms(self._deadline, self._handler.now(), 100)
+        return None if self._deadline is None else left_ms(self._deadline, self._handler.now(), QUICK_ANSWER_MS)
 
     def _take_assignment(self, subscription: Subscription, nodes: MemberNodes) -> None:
         """Revoke partitions of other members, then take those of this member's assignment."""

@@ -5,7 +5,7 @@ pytest loads it in each of its runs, by the entry point `pykafka`, so it imports
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -86,13 +86,21 @@ def _uses_ours(item: pytest.Item) -> bool:
     return any(known[name][-1].func.__module__ == __name__ for name in FIXTURES if known.get(name))
 
 
-def _kept(item: pytest.Item) -> Kept | None:
-    """Return what is kept of the cluster of a test; None if it uses none."""
-    if KEPT in item.stash:
-        return item.stash[KEPT]
-    if "kafka_cluster" not in getattr(item, "fixturenames", ()):
-        return None
+def _may_use(item: pytest.Item) -> bool:
+    """Return whether a test uses the fixture, or may ask for it meanwhile: by `request.getfixturevalue("kafka_cluster")`."""
+    return not {"kafka_cluster", "request"}.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+def _found(item: pytest.Item) -> Kept | None:
+    """Return what is kept of the cluster that a test would find; None if there is none yet."""
     return next((node.stash[KEPT] for node in reversed(item.listchain()) if KEPT in node.stash), None)
+
+
+def _kept(item: pytest.Item) -> Kept | None:
+    """Return what is kept of the cluster of a test; None if it uses none, and has asked for none so far."""
+    request = getattr(item, "_request", None)  # it knows what the test has asked for, too
+    names: Collection[str] = getattr(request or item, "fixturenames", ())
+    return _found(item) if "kafka_cluster" in names or KEPT in item.stash else None
 
 
 @pytest.fixture(scope=_scope)
@@ -194,13 +202,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         if kept is not None:
             from pykafka.testing.plugin.clusters import add_topics
 
-            _keep(item)
             add_topics(kept.cluster, wishes)
+    if _may_use(item):
+        _keep(item)
 
 
 def _keep(item: pytest.Item) -> None:
     """Remember the state of a test's cluster, which the end of the test restores."""
-    kept = _kept(item)
+    kept = _found(item)
     if kept is not None:
         from pykafka.testing.plugin.restored import Before
 
@@ -209,7 +218,7 @@ def _keep(item: pytest.Item) -> None:
 
 def _begin_own(item: pytest.Item) -> None:
     """Take what is changed on the cluster from now on for the test's own; it ends behind the fixtures of the test."""
-    if OWN not in item.stash and "kafka_cluster" in getattr(item, "fixturenames", ()):
+    if OWN not in item.stash and _may_use(item):
         item.stash[OWN] = True
         item.addfinalizer(partial(_end_own, item))  # the first one, so it comes behind those of its fixtures
 
@@ -261,6 +270,7 @@ def pytest_fixture_setup(
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Set the marker's faults up for the test function; at its end take all faults away, so that clients can close."""
     kept = _kept(item)
+    _begin_own(item)
     if kept is None:
         if "kafka_cluster" in getattr(item, "fixturenames", ()) and Wishes.of(item).faults:
             refuse("has faults, which a fixture kafka_cluster of your own does not set up: call its methods")
@@ -269,7 +279,6 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
     if BEFORE not in item.stash:  # no other test shares it
         _keep(item)
-    _begin_own(item)
     with ExitStack() as ends:
         ends.callback(_restore, item)
         try:

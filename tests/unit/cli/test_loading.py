@@ -61,7 +61,7 @@ def test_the_help_loads_no_command_and_no_client(arguments: list[str]) -> None:
         (["topics", "list", "-b", "127.0.0.1:1"], 135),
         (["groups", "list", "-b", "127.0.0.1:1"], 135),
         (["lag", "-b", "127.0.0.1:1"], 135),
-        (["topics", "create", "--help"], 89),
+        (["topics", "create", "--help"], 90),
     ],
 )
 def test_a_command_loads_what_it_needs(arguments: list[str], bound: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from pykafka.exceptions import NoBrokersAvailableError
@@ -116,3 +118,61 @@ def test_a_stop_ends_a_start_that_its_worker_has_not_begun(handler: Handler) -> 
     assert not thing.running
     thing.start()
     assert thing.running
+
+
+def test_a_start_that_waits_for_another_one_as_a_stop_comes_is_not_made(handler: Handler) -> None:
+    """It was made behind the one that the stop had undone, so the thing ran on."""
+    thing = Thing(handler)
+    starting = [handler.spawn(thing.start) for _ in range(3)]
+    while not thing.begun:
+        handler.sleep(0.001)
+    thing.stop()
+    assert all(worker.join(10) for worker in starting)
+    assert (thing.running, thing.begun) == (False, 1)
+    thing.start()
+    assert thing.running
+
+
+def test_a_start_behind_a_stop_does_not_fail_with_the_one_that_the_stop_has_ended(handler: Handler) -> None:
+    thing = Thing(handler)
+    thing.errors = [NoBrokersAvailableError("stopped")]
+
+    def start() -> None:
+        with suppress(NoBrokersAvailableError):
+            thing.start()
+
+    first = handler.spawn(start)
+    while not thing.begun:
+        handler.sleep(0.001)
+    thing.stop()
+    thing.start()
+    assert first.join(10)
+    assert (thing.running, thing.begun) == (True, 2)
+
+
+def test_what_a_start_asks_for_ends_with_a_stop(handler: Handler) -> None:
+    """Elsewhere there is nothing to watch. Without a stop, the answer or the error comes."""
+    starts, released = StartOnce(handler), handler.Event()
+    assert starts.watch() is None
+    found: list[object] = []
+
+    def fail() -> None:
+        raise NoBrokersAvailableError("away")
+
+    def start() -> None:
+        is_stopped = starts.watch()
+        assert is_stopped is not None
+        found.append([ask() for ask in [starts.unless_stopped(lambda: 7, is_stopped, "asks")] if ask is not None])
+        failing = starts.unless_stopped(fail, is_stopped, "asks")
+        assert failing is not None
+        with pytest.raises(NoBrokersAvailableError):
+            failing()
+        found.append(starts.unless_stopped(released.wait, is_stopped, "asks"))
+
+    starting = handler.spawn(lambda: starts.run(start, int))
+    while not found:
+        handler.sleep(0.001)
+    starts.stop()
+    assert starting.join(5)
+    assert found == [[7], None]
+    released.set()
