@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tools.pythons import LATER, can_fetch, find
+from tools.same_cases import SAME_CASES
 
 
 def without(paths: list[str]) -> list[str]:
@@ -398,7 +399,14 @@ TEST = {
     "pure": Part(
         "4.3.1",
         # pytest ignores nothing that is named itself
-        [*(path for path in QUICK if path not in SAME), *PURE, *without(SAME), "-m", "not slow and not matrix"],
+        [
+            *(path for path in QUICK if path not in SAME),
+            *PURE,
+            *without(SAME),
+            *SAME_CASES,
+            "-m",
+            "not slow and not matrix",
+        ],
         16.5,
         pure=True,
     ),

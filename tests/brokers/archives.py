@@ -42,18 +42,20 @@ def recording(archive: Path) -> str:
     return f"-XX:ArchiveClassesAtExit={archive}"
 
 
-def compiled(source: Path, jars: Path) -> Path:
+def compiled(source: Path, jars: Path, place: Path | None = None) -> Path:
     """Return the directory of a program's classes, after compiling it if no earlier run has.
 
     :param source: a `.java` file
     :param jars: directory of the jars that it needs
+    :param place: begin of the path of the classes; None: that of the jars
     :raises BrokerSetupError: it does not compile
     """
-    classes = jars.with_name(f"{jars.name}-{source.stem}-{_key(source.read_text())[:12]}")
+    place = place or jars
+    classes = place.with_name(f"{place.name}-{source.stem}-{_key(source.read_text())[:12]}")
     if not classes.exists():
         with locked(classes.with_suffix(".lock")):
             if not classes.exists():
-                with tempfile.TemporaryDirectory(dir=jars.parent) as scratch:
+                with tempfile.TemporaryDirectory(dir=classes.parent) as scratch:
                     made = Path(scratch) / "classes"
                     _compile(source, jars, made)
                     made.rename(classes)

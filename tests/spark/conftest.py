@@ -13,7 +13,7 @@ from pyspark import __version__
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.brokers import KafkaCluster
-from tests.support.spark.classes import quick_starts
+from tests.support.spark.classes import local_files, quick_starts
 from tests.support.spark.connector import has_connector
 from tests.support.spark.daemon import write_python
 from tests.support.spark.topics import Topics
@@ -62,9 +62,14 @@ def spark(quick_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .config("spark.log.level", "ERROR")
     )
+    classes, settings = local_files()
+    for name, value in settings.items():
+        builder = builder.config(name, value)
     # One start alone is not worth an archive.
     with quick_starts(make=False), pytest.MonkeyPatch.context() as patched:
         patched.setenv("PYSPARK_PYTHON", str(quick_python))
+        # The last place of Spark's class path: before others, the archive would not fit.
+        patched.setenv("SPARK_DIST_CLASSPATH", str(classes))
         session: SparkSession = builder.getOrCreate()
     # Most programs that tests start have PySpark's own daemon.
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -1,8 +1,8 @@
 """An archive of Spark's classes, as brokers have one: a JVM that starts with it needs half the CPU time until its query runs.
 
-`python -m tests.support.spark.classes` makes it, and compiles the sources of Spark's Python workers (`sources.py`), before the
-tests: as late as the first program of Spark, JVMs that start at the same time would be without one. It is made of Spark doing
-a little of all that the tests have it do.
+`python -m tests.support.spark.classes` makes it before the tests: as late as the first program of Spark, JVMs that start at the
+same time would be without one. It also compiles the sources of Spark's Python workers (`sources.py`), and the class for local
+files (`LocalFiles.java`). The archive is made of Spark doing a little of all that the tests have it do.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pyspark
 
-from tests.brokers.archives import class_archive, recording
+from tests.brokers.archives import class_archive, compiled, recording
 from tests.support.spark.sources import compile_archives
 from tests.support.spark.standalone import JVM_OPTIONS, ROOT, SPARK_HOME, spark_environment
 
@@ -28,6 +28,9 @@ RECORDING_TIMEOUT_S = 240.0
 FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
 #: Alone, the first compiler is given 48 MB for its code. They are full after some hundred queries, and then the JVM fails.
 ROOM_FOR_CODE = "-XX:ReservedCodeCacheSize=192m"
+#: Hadoop starts a process for each file that it makes (`LocalFiles.java`): this way without a helper that starts it.
+NO_HELPER = "-Djdk.lang.Process.launchMechanism=VFORK"
+LOCAL_FILES = Path(__file__).with_name("LocalFiles.java")
 
 
 def jvm_options(make: bool) -> list[str]:
@@ -35,15 +38,27 @@ def jvm_options(make: bool) -> list[str]:
 
     :param make: the archive, if there is none; it takes as long as a few starts, and is kept
     """
+    found = class_archive(_place(), _record if make else lambda _: None)
+    # A JVM that cannot use it says so on its standard output, which belongs to the tests.
+    return [FIRST_COMPILER, ROOM_FOR_CODE, NO_HELPER, *found, *(["-Xlog:disable"] if found else [])]
+
+
+def local_files() -> tuple[Path, dict[str, str]]:
+    """Return the directory of a class for local files, and the settings of a session that takes it."""
+    settings = {"fs.file.impl": "LocalFiles", "fs.AbstractFileSystem.file.impl": "LocalFiles$Context"}
+    classes = compiled(LOCAL_FILES, SPARK_HOME / "jars", _place())
+    return classes, {f"spark.hadoop.{name}": value for name, value in settings.items()}
+
+
+def _place() -> Path:
+    """Return the begin of the paths of what is made of Spark's jars."""
     jars = SPARK_HOME / "jars"
     # JVMs take an archive only for the very jars that it was made of.
     key = hashlib.sha256(f"{jars} {jars.stat().st_mtime_ns}".encode()).hexdigest()[:12]
     # Beside those jars, so that it goes when the virtual environment goes.
     place = Path(sys.prefix) / "share" / "pykafka-tests" / f"pyspark-{pyspark.__version__}-{key}"
     place.parent.mkdir(parents=True, exist_ok=True)
-    found = class_archive(place, _record if make else lambda _: None)
-    # A JVM that cannot use it says so on its standard output, which belongs to the tests.
-    return [FIRST_COMPILER, ROOM_FOR_CODE, *found, *(["-Xlog:disable"] if found else [])]
+    return place
 
 
 @contextmanager
@@ -134,4 +149,5 @@ if __name__ == "__main__":
         main(sys.argv[1])
     else:
         jvm_options(make=True)
+        local_files()
         compile_archives()
