@@ -211,9 +211,13 @@ class ShareEngine:
         self.arrived.wait(most)
 
     def _assign_sessions(self, left_ms: int | None) -> bool:
-        seen, self._seen = self._seen, None
+        seen = self._seen
         if seen is not None:
             self.cluster.refresh(seen, self.topics, left_ms)
+            if (
+                self._seen == seen
+            ):  # not before: an interrupt or an error would leave the partitions to their former leaders
+                self._seen = None
         names = {self.cluster.topic_id(name): name for name in self.topics}
         with self.lock:
             assignment = dict(self._assignment)
