@@ -304,6 +304,8 @@ class ShareConsumer(Viewed, Generic[K, V]):
                     engine.raise_error()
                     engine.assign_sessions(deadline)
                     found = self._take(limit, taken)
+                    if not found:
+                        engine.raise_ended()
                     left = None if deadline is None else deadline - self._handler.now()
                     if found or (left is not None and left <= 0):
                         if not found:

@@ -401,6 +401,19 @@ class ShareEngine:
         if error is not None:
             raise error
 
+    def raise_ended(self) -> None:
+        """Raise why a worker has ended: without it, a call would wait for records that do not come.
+
+        :raises KafkaException: a worker has ended by an error
+        """
+        ended = [(f"reads from broker {number}", one.worker_error) for number, one in self._sessions.copy().items()]
+        for work, error in [*ended, ("sends heartbeats", self.member.worker_error)]:
+            if error is not None:
+                raise KafkaException(
+                    f"share group {self.options.group}: the worker that {work} has ended by {type(error).__name__}: {error}; "
+                    "close the share consumer and make another"
+                ) from error
+
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def stop(self, deadline: float) -> None:
