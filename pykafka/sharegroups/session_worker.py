@@ -245,12 +245,14 @@ class SessionWorker:
     ) -> None:
         for one in sent.values():
             acquired: list[AcquiredRecord] = []
-            for at in range(0, len(one.acquired), PORTION):
-                self._handler.breathe()
-                with self._engine.lock:
-                    portion = one._replace(acquired=one.acquired[at : at + PORTION])
-                    acquired += self.session_records.on_response(portion, error, expires_at)
-            self._engine.on_acknowledged(acquired, error)
+            try:
+                for at in range(0, len(one.acquired), PORTION):
+                    self._handler.breathe()
+                    with self._engine.lock:
+                        portion = one._replace(acquired=one.acquired[at : at + PORTION])
+                        acquired += self.session_records.on_response(portion, error, expires_at)
+            finally:
+                self._engine.on_acknowledged(acquired, error)
 
     def _lose(self, error: KafkaException) -> None:
         """Begin another session: what the last one had, others may have."""
