@@ -6,11 +6,15 @@ The caller holds the engine's lock.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidRecordState, KafkaException
+
+#: How many records are dealt with before other workers of a hub or loop may run.
+PORTION = 250
 
 
 class AcknowledgeType(enum.IntEnum):
@@ -291,15 +295,42 @@ class AcquiredRecords:
         self._by_partition.get(acquired.partition, {}).pop(acquired.offset, None)
 
 
+class AcquiredRange(NamedTuple):
+    """A range of acquired offsets, and those of them that have a record."""
+
+    first: int
+    last: int
+    delivery_count: int
+    offsets: list[int]
+
+
+def portions(ranges: Iterable[tuple[int, int, int]], found: Collection[int]) -> Iterator[AcquiredRange]:
+    """Yield acquired ranges again, of PORTION records at most each.
+
+    :param ranges: first and last offset, and how often these were delivered
+    :param found: the offsets that have a record
+    """
+    offsets = sorted(found)
+    for first, last, delivery_count in ranges:
+        begin, end, at = bisect_left(offsets, first), bisect_right(offsets, last), first
+        while end - begin > PORTION:
+            portion = offsets[begin : begin + PORTION]
+            yield AcquiredRange(at, portion[-1], delivery_count, portion)
+            begin, at = begin + PORTION, portion[-1] + 1
+        yield AcquiredRange(at, last, delivery_count, offsets[begin:end])
+
+
 def _batches(acquired: list[AcquiredRecord]) -> list[Batch]:
     batches: list[Batch] = []
+    first = last = -1
+    kind: AcknowledgeType | None = None
     for one in acquired:
-        last = batches[-1] if batches else None
-        if last is not None and last.last + 1 == one.offset and last.kind is one.kind:
-            batches[-1] = last._replace(last=one.offset)
-        else:
-            batches.append(Batch(one.offset, one.offset, one.kind))
-    return batches
+        if one.offset != last + 1 or one.kind is not kind:
+            if kind is not None:
+                batches.append(Batch(first, last, kind))
+            first, kind = one.offset, one.kind
+        last = one.offset
+    return batches if kind is None else [*batches, Batch(first, last, kind)]
 
 
 def outcomes(acquired: Collection[AcquiredRecord], error: KafkaException | None) -> list[Acknowledged]:

@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 
 #: How many records `poll` returns by default: Kafka's own max.poll.records.
 POLL_RECORDS = 500
+#: The states of records that a call has returned, and that have no acknowledgement but perhaps a renewal of their lock.
+UNDECIDED = frozenset({State.DELIVERED, State.RENEWING, State.RENEWAL_SENT, State.LOST})
 #: What `commit` returns: the error of each partition, None if the broker has taken all.
 Committed = dict[TopicPartition, KafkaException | None]
 OnCommit = Callable[[Committed], object]
@@ -295,11 +297,15 @@ class ShareConsumer(Viewed, Generic[K, V]):
                 listener.on_event(POLLED, f"share group {engine.options.group}")
             try:
                 while True:
+                    # Else an iteration over what is buffered would keep a hub or loop; an interrupt loses nothing here.
+                    self._handler.breathe()
                     self._check_open()
                     self._run_callbacks()
                     engine.raise_error()
                     engine.assign_sessions(deadline)
                     found = self._take(limit, taken)
+                    if not found:
+                        engine.raise_ended()
                     left = None if deadline is None else deadline - self._handler.now()
                     if found or (left is not None and left <= 0):
                         if not found:
@@ -358,7 +364,7 @@ class ShareConsumer(Viewed, Generic[K, V]):
         """Accept the records that the last call has returned, unless they have another acknowledgement."""
         if self._options.acknowledgement == "implicit":
             for acquired in self._delivered:
-                if acquired.state in {State.DELIVERED, State.LOST}:
+                if acquired.state in UNDECIDED:
                     self._engine.acknowledge(acquired, AcknowledgeType.ACCEPT)
         self._delivered = []  # last: after an interrupt the next call accepts the rest
 

@@ -211,9 +211,13 @@ class ShareEngine:
         self.arrived.wait(most)
 
     def _assign_sessions(self, left_ms: int | None) -> bool:
-        seen, self._seen = self._seen, None
+        seen = self._seen
         if seen is not None:
             self.cluster.refresh(seen, self.topics, left_ms)
+            if (
+                self._seen == seen
+            ):  # not before: an interrupt or an error would leave the partitions to their former leaders
+                self._seen = None
         names = {self.cluster.topic_id(name): name for name in self.topics}
         with self.lock:
             assignment = dict(self._assignment)
@@ -396,6 +400,19 @@ class ShareEngine:
             error = self._errors.popleft()
         if error is not None:
             raise error
+
+    def raise_ended(self) -> None:
+        """Raise why a worker has ended: without it, a call would wait for records that do not come.
+
+        :raises KafkaException: a worker has ended by an error
+        """
+        ended = [(f"reads from broker {number}", one.worker_error) for number, one in self._sessions.copy().items()]
+        for work, error in [*ended, ("sends heartbeats", self.member.worker_error)]:
+            if error is not None:
+                raise KafkaException(
+                    f"share group {self.options.group}: the worker that {work} has ended by {type(error).__name__}: {error}; "
+                    "close the share consumer and make another"
+                ) from error
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from pykafka.exceptions import KafkaException, ResponseTimeoutError, UnknownMemberId, UnsupportedVersion, error_for
-from pykafka.groups.coordinator_connection import CoordinatorConnection
+from pykafka.exceptions import KafkaException, UnsupportedVersion, error_for
+from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS, CoordinatorConnection
 from pykafka.groups.member_epoch import EpochMembership, Event, State, Verdict, verdict
 from pykafka.handlers.interrupts import OwnedWorker
 from pykafka.metadata.internal_topics import SHARES
@@ -143,6 +143,8 @@ class ShareMember:
         began = self._handler.now()
         try:
             broker = self.connection.find()
+            if self.connection.closing:  # `leave` may be under way by now, and a heartbeat behind it would join again
+                return None
             began = self._handler.now()
             self._may_be_member = True
             response = self._send(broker, topics if fresh else None)
@@ -261,21 +263,20 @@ class ShareMember:
         worker = self._worker
         if worker is not None and not worker.join(max(0.0, min(0.5, deadline - self._handler.now()))):
             self._stops_waiting = True
-            worker.join(max(0.0, deadline - self._handler.now()))
+            # Half of the time is for leaving: the worker may look for a coordinator behind brokers that do not answer.
+            worker.join(max(0.0, (deadline - self._handler.now()) / 2))
         self.membership.apply(Event.LEFT)
-        coordinator = self.connection.coordinator
-        if self._may_be_member and coordinator is not None and not self._cluster.closed:
-            try:
-                if self._handler.now() >= deadline:
-                    raise ResponseTimeoutError("there was no time left for it", broker=coordinator.address)
-                response = self._send(coordinator, None, deadline)
-                if response.error_code:
-                    raise error_for(response.error_code, broker=coordinator.address, api="ShareGroupHeartbeat")
-            except UnknownMemberId as error:  # its join was refused, or its session has ended
-                log.info("share group %s: %s is no member: %s", self.connection.group_id, self.member_id, error)
-            except KafkaException as error:
-                text = "share group %s: leaving failed, so its session has to time out: %s"
-                log.warning(text, self.connection.group_id, error)
+        if not self._may_be_member or self._cluster.closed:
+            return
+        left_ms = round((deadline - self._handler.now()) * 1000)
+        if left_ms > 0:
+            self.connection.leave_by(self._leave_once, self.member_id, min(left_ms, LEAVE_TIMEOUT_MS))
+        else:
+            text = "share group %s: there was no time left for leaving, so the session of %s has to time out"
+            log.warning(text, self.connection.group_id, self.member_id)
+
+    def _leave_once(self, coordinator: Node, deadline: float) -> int:
+        return self._send(coordinator, None, deadline).error_code
 
     def abandon(self) -> None:
         """End soon, without waiting."""

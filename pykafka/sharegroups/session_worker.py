@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import uuid
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
@@ -30,7 +29,16 @@ from pykafka.protocol import wire
 from pykafka.protocol.records import scan
 from pykafka.protocol.wire.share_groups import AcknowledgementBatch
 from pykafka.record import Record
-from pykafka.sharegroups.acquired_records import AcknowledgeType, AcquiredRecord, AcquiredRecords, Owner, Sent
+from pykafka.sharegroups.acquired_records import (
+    PORTION,
+    AcknowledgeType,
+    AcquiredRange,
+    AcquiredRecord,
+    AcquiredRecords,
+    Owner,
+    Sent,
+    portions,
+)
 from pykafka.sharegroups.member import error_of_worker
 from pykafka.utils.compression import unpacked_limit
 
@@ -180,6 +188,7 @@ class SessionWorker:
                 self._send(planned)
                 if planned.final:
                     break
+            self._lose(self._over())  # who accepts a record from now on learns that it comes again
         except BaseException as error:
             failure = KafkaException(f"the worker of a share session ended by {type(error).__name__}: {error}")
             if self._engine.cluster.listener is not None:
@@ -216,8 +225,7 @@ class SessionWorker:
             elif self._session.is_open:
                 self._acknowledge(expected, planned.final)
             else:
-                text = "the share session that had these records is over, and others may have them by now"
-                self._complete(expected, ShareSessionNotFound(text, broker=self.broker.address))
+                self._complete(expected, self._over())
             self._failures = 0
         except KafkaException as error:
             self._complete(expected, error)
@@ -228,13 +236,23 @@ class SessionWorker:
                 if self._failures > 1 and not self._stopping:  # a connection may be made, and lost, at once
                     self._handler.sleep(RETRY_PAUSE_S)
 
+    def _over(self) -> ShareSessionNotFound:
+        text = "the share session that had these records is over, and others may have them by now"
+        return ShareSessionNotFound(text, broker=self.broker.address)
+
     def _complete(
         self, sent: Mapping[TopicPartition, Sent], error: KafkaException | None, expires_at: float = 0.0
     ) -> None:
         for one in sent.values():
-            with self._engine.lock:
-                acquired = self.session_records.on_response(one, error, expires_at)
-            self._engine.on_acknowledged(acquired, error)
+            acquired: list[AcquiredRecord] = []
+            try:
+                for at in range(0, len(one.acquired), PORTION):
+                    self._handler.breathe()
+                    with self._engine.lock:
+                        portion = one._replace(acquired=one.acquired[at : at + PORTION])
+                        acquired += self.session_records.on_response(portion, error, expires_at)
+            finally:
+                self._engine.on_acknowledged(acquired, error)
 
     def _lose(self, error: KafkaException) -> None:
         """Begin another session: what the last one had, others may have."""
@@ -332,10 +350,14 @@ class SessionWorker:
         if error is None:
             options = self._engine.options
             limit = unpacked_limit(options.unpacked_max_bytes, options.fetch_max_bytes)
-            found, error = read(key, part, self._handler.offload, limit)
+            found, error = read(key, part, self._handler, limit)
             rest = AcknowledgeType.GAP if error is None else AcknowledgeType.RELEASE
-            with self._engine.lock:
-                records = add_acquired(self._engine, self.session_records, key, part, found, expires_at, rest)
+            records: list[Record[Any, Any]] = []
+            ranges = [(one.first_offset, one.last_offset, one.delivery_count) for one in part.acquired_records]
+            for portion in portions(ranges, found):
+                self._handler.breathe()
+                with self._engine.lock:
+                    records += add_acquired(self._engine, self.session_records, key, portion, found, expires_at, rest)
             if records:
                 if self._engine.listener is not None:
                     size = 0 if part.records is None else len(part.records)
@@ -497,12 +519,12 @@ class ShareSession(Generic[P]):
 def read(
     key: TopicPartition,
     part: wire.ShareFetchResponse.Topic.Partition,
-    offload: Callable[..., Any],
+    handler: Handler,
     max_unpacked: int,
 ) -> tuple[RecordsByOffset, KafkaException | None]:
     """Return the records of the acquired batches by offset, and the error of the bytes behind them.
 
-    :param offload: of the handler
+    :param handler: runs what takes long elsewhere, or lets other workers of a hub or loop run
     :param max_unpacked: what a batch may unpack to (bytes)
     """
     ranges = [(record.first_offset, record.last_offset) for record in part.acquired_records]
@@ -511,7 +533,7 @@ def read(
         try:
             for batch in scan(bytes(part.records))[0]:
                 if any(first < batch.next_offset and batch.base_offset <= last for first, last in ranges):
-                    _read(found, key, batch, offload, max_unpacked)
+                    _read(found, key, batch, handler, max_unpacked)
         except KafkaException as failure:
             return found, failure
     return found, None
@@ -521,7 +543,7 @@ def add_acquired(
     owner: Owner,
     session_records: AcquiredRecords,
     key: TopicPartition,
-    part: wire.ShareFetchResponse.Topic.Partition,
+    acquired_range: AcquiredRange,
     found: RecordsByOffset,
     expires_at: float,
     rest: AcknowledgeType,
@@ -535,29 +557,27 @@ def add_acquired(
     :param rest: what becomes of offsets behind the last record: released, if bytes are no records
     """
     good = []
-    offsets = sorted(found)
-    for record in part.acquired_records:
-        first, last, at = record.first_offset, record.last_offset, record.first_offset
-        for offset in offsets[bisect_left(offsets, first) : bisect_right(offsets, last)]:
-            if offset > at:
-                session_records.acknowledge_range(key, at, offset - 1, AcknowledgeType.GAP)
-            acquired = AcquiredRecord(owner, session_records, key, offset, record.delivery_count, expires_at)
-            session_records.add(acquired)
-            found[offset]._set_ack(acquired)
-            good.append(found[offset])
-            at = offset + 1
-        if at <= last:
-            session_records.acknowledge_range(key, at, last, rest)
+    at, last, delivery_count, offsets = acquired_range
+    for offset in offsets:
+        if offset > at:
+            session_records.acknowledge_range(key, at, offset - 1, AcknowledgeType.GAP)
+        acquired = AcquiredRecord(owner, session_records, key, offset, delivery_count, expires_at)
+        session_records.add(acquired)
+        found[offset]._set_ack(acquired)
+        good.append(found[offset])
+        at = offset + 1
+    if at <= last:
+        session_records.acknowledge_range(key, at, last, rest)
     return good
 
 
-def _read(
-    found: RecordsByOffset, key: TopicPartition, batch: RawBatch, offload: Callable[..., Any], max_unpacked: int
-) -> None:
+def _read(found: RecordsByOffset, key: TopicPartition, batch: RawBatch, handler: Handler, max_unpacked: int) -> None:
     large = batch.size > 64 * 1024
-    reader = offload(batch.open, max_unpacked=max_unpacked) if large else batch.open(max_unpacked=max_unpacked)
+    reader = handler.offload(batch.open, max_unpacked=max_unpacked) if large else batch.open(max_unpacked=max_unpacked)
     reader.topic = key.topic
     reader.partition_id = key.partition
     reader.leader_epoch = batch.leader_epoch
     while (record := reader.next_record()) is not None:
         found[record.offset] = record
+        if not len(found) % PORTION:
+            handler.breathe()

@@ -169,3 +169,48 @@ def test_records_of_a_topic_that_was_made_anew_are_not_acknowledged(
     assert counts == [False, False]
     assert isinstance(error, TopicRecreatedError | UnknownTopicId)
     assert again == [(b"new 0", 2), (b"new 1", 2)]
+
+
+class Interrupted(BaseException):
+    """Ctrl-C, or a cancellation."""
+
+
+@pytest.mark.parametrize("error", [Interrupted, NoBrokersAvailableError])
+def test_a_look_for_new_leaders_that_was_cut_off_is_made_again(
+    scheduler: Scheduler, virtual: VirtualHandler, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next call went to the leader that had just refused, by metadata as old as before."""
+
+    def program() -> tuple[int, list[Any]]:
+        with (
+            FakeCluster(2, {TOPIC: 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts, handler=virtual) as client,
+        ):
+            cluster.set_leader(TOPIC, 0, 1)
+            consumer = client.share_consumer(TOPIC, group="workers")
+            while not consumer.assignment():
+                consumer.poll(timeout=0.1)
+            refresh, calls = client.cluster.refresh, 0
+
+            def cut_off(*args: Any) -> None:
+                nonlocal calls
+                calls += 1
+                if calls == 1:
+                    raise error("of the test")
+                refresh(*args)
+
+            monkeypatch.setattr(client.cluster, "refresh", cut_off)
+            cluster.track_requests()
+            cluster.set_leader(TOPIC, 0, 2)
+            try:
+                consumer.poll(timeout=2)
+            except Interrupted:
+                pass
+            consumer.poll(timeout=2)
+            fetched = [one.broker for one in cluster.requests("ShareFetch")]
+            consumer.close()
+            return calls, fetched
+
+    calls, fetched = scheduler.run(program)
+    assert calls == 2
+    assert set(fetched) == {2}

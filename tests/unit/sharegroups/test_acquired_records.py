@@ -10,13 +10,16 @@ import pytest
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidRecordState, KafkaException
 from pykafka.sharegroups.acquired_records import (
+    PORTION,
     TABLE,
     AcknowledgeType,
+    AcquiredRange,
     AcquiredRecord,
     AcquiredRecords,
     Event,
     State,
     outcomes,
+    portions,
 )
 
 KEY = TopicPartition("t", 0)
@@ -186,3 +189,17 @@ def test_an_outcome_names_its_error() -> None:
     error = InvalidRecordState("late")
     records = delivered(AcquiredRecords(), 4, 3)
     assert outcomes(records, error) == [(KEY, (3, 4), error)]
+
+
+def test_portions_have_each_offset_once_and_gaps_before_the_records_behind_them() -> None:
+    found = [offset for offset in range(3 * PORTION) if offset not in (2, PORTION, 3 * PORTION - 1)]
+    ranges = [(0, 2 * PORTION, 1), (2 * PORTION + 1, 3 * PORTION - 1, 2)]
+    assert list(portions(ranges, found[::-1])) == [
+        AcquiredRange(0, PORTION + 1, 1, found[:PORTION]),
+        AcquiredRange(PORTION + 2, 2 * PORTION, 1, found[PORTION : 2 * PORTION - 1]),
+        AcquiredRange(2 * PORTION + 1, 3 * PORTION - 1, 2, found[2 * PORTION - 1 :]),
+    ]
+
+
+def test_an_acquired_range_without_records_is_a_portion() -> None:
+    assert list(portions([(5, 9, 1)], ())) == [AcquiredRange(5, 9, 1, [])]

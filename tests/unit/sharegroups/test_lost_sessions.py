@@ -60,6 +60,7 @@ class Owner:
             sleep=self.pauses.append,
             spawn=lambda *_, name: None,
             offload=threads.offload,
+            breathe=threads.breathe,
         )
         self.lock = threads.Lock()
         self.options = SimpleNamespace(
