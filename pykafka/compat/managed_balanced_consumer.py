@@ -420,21 +420,11 @@ class ManagedBalancedConsumer(GroupConsumer):
 
         :raises KafkaException: it failed
         """
-        if self._member.connection.is_unknown():
-            self._await_group(self._find_coordinator)
         joined = self._await_group(self._member.join)
         if joined.leader != joined.member_id:
             return []
         members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
         return list(self._member.divide(members).items())
-
-    def _find_coordinator(self) -> None:
-        """Find the group's coordinator, by a worker: `stop()` does not wait for silent brokers, as it would in a join."""
-        name = f"pykafka.Coordinator.{self._topic.name}"
-        found = self._starts.unless_stopped(self._member.connection.find, self._stopping.is_set, name)
-        if found is None:
-            raise self._stopped()
-        found()
 
     def _sync_group(
         self, group_assignments: Sequence[tuple[str, messages.MemberAssignment]]
