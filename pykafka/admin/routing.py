@@ -40,7 +40,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
 )
 from pykafka.metadata.brokers import QUICK_CONNECT_MS, countdown
-from pykafka.metadata.elections import ASKED_IN_TIME
+from pykafka.metadata.elections import ASKED_IN_TIME, listed
 from pykafka.metadata.internal_topics import OFFSETS, TRANSACTIONS
 from pykafka.metadata.reaching import reached
 from pykafka.protocol import wire
@@ -325,10 +325,7 @@ class Coordinators(RequestTarget[K]):
             if answer.error_code == GroupCoordinatorNotAvailable.ERROR_CODE:
                 why = self._cluster.internal_topics.reason(OFFSETS if self._kind == GROUP else TRANSACTIONS) or why
             return fault(answer.error_code, why, what=what, broker=broker.address, api="FindCoordinator")
-        if answer.node_id not in self._cluster.brokers:
-            self._cluster.update([], left_ms)
-        found = self._cluster.brokers.get(answer.node_id)
-        return found or LeaderNotFoundError(
+        return listed(self._cluster, answer.node_id, left_ms) or LeaderNotFoundError(
             f"the cluster names broker {answer.node_id} as the coordinator of {name}, and does not list it; is it starting?"
         )
 

@@ -31,7 +31,6 @@ from pykafka.network.addresses import canonical_addresses, parse_hosts
 from pykafka.network.dialing import Attempt
 from pykafka.network.known_versions import KnownVersions
 from pykafka.network.options import CANONICAL
-from pykafka.network.requests import DRAIN_S
 from pykafka.utils.error_handlers import left_ms
 from pykafka.utils.loglimit import LogLimiter
 
@@ -451,6 +450,8 @@ def countdown(now: Callable[[], float], within_ms: int) -> Callable[[], int]:
 
 def _close_all(handler: Handler, brokers: list[Node]) -> None:
     """Close brokers, which all together have the time for answers on their way: several may hang."""
+    from pykafka.network.requests import DRAIN_S  # one that closes brokers has connected to some
+
     deadline = handler.now() + DRAIN_S
     for broker in brokers:
         broker.close(drain_s=max(0.0, deadline - handler.now()))

@@ -61,6 +61,8 @@ class Unsettled(Protocol):
     @property
     def coordinators(self) -> Coordinators: ...
     @property
+    def stale_brokers(self) -> StaleBrokers: ...
+    @property
     def handler(self) -> Handler: ...
     @property
     def socket_timeout_ms(self) -> int: ...
@@ -187,11 +189,19 @@ def _pause(cluster: Unsettled, failures: int, deadline: float | None) -> None:
     cluster.handler.sleep(pause if deadline is None else max(0.0, min(pause, deadline - cluster.handler.now())))
 
 
-def _broker_at(cluster: Unsettled, id_: int, host: str, port: int, within_ms: int | None) -> Node:
+def listed(cluster: Unsettled, id_: int, within_ms: int | None) -> Node | None:
+    """Return a broker that another one names; None: metadata lacks it, and the next call asks another broker for that."""
     broker = cluster.brokers.get(id_)
     if broker is None:
         cluster.update([], within_ms)
         broker = cluster.brokers.get(id_)
+        if broker is None:  # one that is cut off does not list those that have started since
+            cluster.stale_brokers.set_aside_last()
+    return broker
+
+
+def _broker_at(cluster: Unsettled, id_: int, host: str, port: int, within_ms: int | None) -> Node:
+    broker = listed(cluster, id_, within_ms)
     if broker is None:
         raise SocketDisconnectedError(
             "the cluster names a coordinator that is not among its brokers; is that broker starting or stopping?",

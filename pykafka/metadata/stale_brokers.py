@@ -46,6 +46,8 @@ class StaleBrokers:
         # When the next turn of another broker is (s), and the broker numbers in the order of their last answers.
         self._turn_at = now() + turn_s
         self._answered: dict[int, None] = {}
+        # The broker that answered last, also about brokers alone; -1 for none.
+        self._last = -1
         # Whether topics have ids, so that an older answer does no harm.
         self._has_ids = False
         # Broker numbers, in the order of their last useless answers, the oldest first.
@@ -95,6 +97,10 @@ class StaleBrokers:
         useless.pop(broker_id, None)
         self._useless = {**useless, broker_id: None}
 
+    def set_aside_last(self) -> None:
+        """Ask the broker that answered last after all others: it does not list a broker that another one names."""
+        self.set_aside(self._last)
+
     def distrust(self, leader_id: int) -> None:
         """Ask a leader after all others, and before it the broker that answered last: both may be cut off.
 
@@ -115,6 +121,7 @@ class StaleBrokers:
         :param known: the known topics by name
         """
         doubted = self._doubted
+        self._last = broker_id
         described = {topic.name: topic for topic in response.topics if topic.name is not None and topic.partitions}
         if described:  # one about brokers alone says nothing of leaders: it takes no turn
             self._has_ids = any(topic.topic_id.int for topic in described.values())

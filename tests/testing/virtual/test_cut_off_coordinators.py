@@ -13,6 +13,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
+from pykafka.exceptions import GroupIdNotFound
 from pykafka.protocol import wire
 from pykafka.protocol.schema import Response
 from pykafka.testing import FakeCluster
@@ -179,3 +180,26 @@ def test_heartbeats_follow_a_commit_that_has_found_the_successor(
                 return {one.broker for one in cluster.requests() if "Heartbeat" in one.api}
 
     assert scheduler.run(run) == {PRESENT}
+
+
+def test_a_coordinator_that_a_broker_cut_off_does_not_list_is_found(
+    scheduler: Scheduler, virtual: VirtualHandler
+) -> None:
+    """The client asked the broker that it was connected to each time, which had not heard that the coordinator is up again."""
+
+    def run() -> None:
+        with (
+            FakeCluster(3, {TOPIC: 1}, handler=virtual) as cluster,
+            KafkaClient(cluster.hosts.split(",")[1], handler=virtual) as client,
+        ):
+            cluster.stop(3)
+            cluster.isolate(2)
+            cluster.start(3)
+            cluster.set_coordinator(GROUP, 3)
+            client.cluster.brokers[2].channel("main").open()
+            client.cluster.update([])
+            assert 3 not in client.cluster.brokers
+            with pytest.raises(GroupIdNotFound):
+                client.admin.describe_groups([GROUP], timeout_ms=5_000)
+
+    scheduler.run(run)
