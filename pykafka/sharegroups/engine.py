@@ -214,9 +214,8 @@ class ShareEngine:
         seen = self._seen
         if seen is not None:
             self.cluster.refresh(seen, self.topics, left_ms)
-            if (
-                self._seen == seen
-            ):  # not before: an interrupt or an error would leave the partitions to their former leaders
+            # Not before: an interrupt or an error would leave the partitions to their former leaders.
+            if self._seen == seen:
                 self._seen = None
         names = {self.cluster.topic_id(name): name for name in self.topics}
         with self.lock:
