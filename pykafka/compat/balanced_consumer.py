@@ -346,9 +346,7 @@ class BalancedConsumer(GroupConsumer):
         # a snapshot: metadata may change while this runs
         seen = {id_: partition.snapshot() for id_, partition in list(partitions.items())}
         members = [Name.of(member) for member in participants]
-        with self._calling("decide_partitions() of membership_protocol", self._stopping):
-            decided = decide(members, seen, self._consumer_id)
-        return {partitions[one.id] for one in decided if one.id in partitions}
+        return {partitions[one.id] for one in decide(members, seen, self._consumer_id) if one.id in partitions}
 
     # -- the assignment ------------------------------------------------------------------------------------------------
 
@@ -387,7 +385,8 @@ class BalancedConsumer(GroupConsumer):
             self._add_self()
             participants = self._get_participants()
         self._divided = set(self._topic.partitions)
-        due = self._decide_partitions(participants)
+        with self._calling("decide_partitions() of membership_protocol", self._stopping):
+            due = self._decide_partitions(participants)
         if not due:
             log.info("group %s: no partition of %s is left for this member", self._consumer_group, self._topic.name)
         held = self._get_held_partitions()
