@@ -390,7 +390,11 @@ class MetadataQuestion:
     ) -> wire.MetadataResponse:
         """Return the answer of a broker, or of one that was asked before; parameters: see `call_metadata`."""
         if self._share_ms is not None:
-            timeout_ms = min(broker.socket_timeout_ms if timeout_ms is None else timeout_ms, self._share_ms)
+            # A broker that has to be asked for its versions first, as 0.8.2 does for seconds, does not hang.
+            until = None if timeout_ms is None else self._handler.now() + timeout_ms / 1000
+            broker.api_version(wire.MetadataRequest, ceiling, timeout_ms)
+            rest_ms = broker.socket_timeout_ms if until is None else left_ms(until, self._handler.now(), 1)
+            timeout_ms = min(rest_ms, self._share_ms)
 
         def note(sent: InFlightRequest[wire.MetadataResponse]) -> None:
             self._sent[broker] = sent

@@ -11,6 +11,7 @@ from pykafka import KafkaClient
 from pykafka.exceptions import InvalidShareSessionEpoch, ShareSessionNotFound
 from pykafka.handlers.threads import ThreadingHandler
 from pykafka.protocol import wire
+from pykafka.testing.checks.disturbances import Disturbances
 from pykafka.testing.fakecluster import FakeCluster
 from pykafka.testing.history import Fault, History, Seen
 from pykafka.testing.share_sessions import FINAL
@@ -222,7 +223,14 @@ def test_coordinators_that_move_back_explain_errors() -> None:
     ]
     result = Simulation(97001975, plan).run()
     assert not result.failed, report(result)
-    assert any("NotCoordinatorForGroup" in (one.error or "") for one in result.history)
+    back = [
+        one.time_ms
+        for one in result.history
+        if isinstance(one.action, Fault) and one.action.words == ("move_coordinator", "group", "readers", "back")
+    ]
+    assert len(back) == 1
+    disturbances = Disturbances(one for one in result.history if one.time_ms >= back[0])
+    assert disturbances.any_between(back[0], back[0] + 1, ("move_coordinator",))
 
 
 @pytest.mark.parametrize("seed", [309, 325])

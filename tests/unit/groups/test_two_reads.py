@@ -49,6 +49,8 @@ def test_what_goes_between_two_reads_is_no_error(monkeypatch: pytest.MonkeyPatch
     found.__getitem__.return_value = found
     left = [found]
     others = MagicMock()
+    others._engine.handler.now.return_value = others._engine.revocation_deadline.return_value = 0.0
+    others._engine.commits = None
 
     def other(_: object, attribute: str) -> Any:
         if hasattr(kind, attribute):  # the property itself has failed
