@@ -432,6 +432,11 @@ def test_what_is_acknowledged_with_acks_1_has_to_be_read_unless_a_leader_is_cut_
 HANGING = NetworkFaults(jitter_ms=5.0, split=0.5, cut=0.5, half_open=0.2, hang=0.5, within_ms=3000)
 #: Failures that these faults alone bring about.
 PINNED: dict[str, tuple[int, tuple[PlannedFault, ...]]] = {
+    # The next broker is asked before the call is over, and says so.
+    "a topic that is made anew has no leader, and another broker hangs": (
+        65452307300257,
+        (PlannedFault(62, 12000, "pause", (1,)), PlannedFault(2879, 1000, "remake", ("remade", 3))),
+    ),
     # The checker knew only errors that brokers answer, and not that the last answer may come too late.
     "each refusal of a batch comes late": (
         1500128309,

@@ -71,6 +71,7 @@ OWN: tuple[Ordinary, ...] = (
         Ordinary(errors, calls, ("change delete remade", "remake remade"), AWAY_MS, processes)
         for errors, calls, processes in (
             (UNKNOWN_TOPICS, ("send", "poll", "assign", "committed"), ("p5", "c5", "m5")),
+            (("LeaderNotFoundError",), ("count partitions",), ("p5",)),
             # Its partition may never come back: until the producer is closed, others wait behind it, and are not sent at all.
             (("DeliveryUnknownError", "ProducerStoppedException"), ("send",), ("p5",)),
             (("OffsetsNotCommitted",), ("commit",), ("m5",)),
