@@ -20,6 +20,7 @@ RELEASES = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9
 #: The newest, with all parts of `make test` that depend on the shared brokers, besides the one that `make test` uses.
 NEWEST = RELEASES[-1]
 INTEGRATION = "tests/integration"
+NOT_SLOW = ["-m", "not slow and not matrix"]
 #: The core for every release: produce, consume, offsets, codecs, groups through ZooKeeper and through the brokers, the
 #: documented requests; on threads and on greenlets.
 CORE = [
@@ -37,8 +38,7 @@ CORE += ["tests/conformance/test_recorded.py"]
 CORE += ["-m", "not slow"]
 #: What `make test` runs of the core on old releases, each with the groups of its time; the matrix has the rest.
 CORE_OF_ZOOKEEPER, CORE_OF_BROKERS = (
-    [path for path in CORE[:-2] if kind not in path] + ["-m", "not slow and not matrix"]
-    for kind in ("test_managed", "test_balanced")
+    [path for path in CORE[:-2] if kind not in path] + NOT_SLOW for kind in ("test_managed", "test_balanced")
 )
 #: The releases with the whole suite, in two parts, besides the latest release, which `make test` uses.
 WHOLE = ("0.9.0.1", "2.8.2")
@@ -233,7 +233,7 @@ QUICK = [
     f"tests/{name}" for name in ("unit", "embedded", "testing", "conformance", "property", "contract", "regressions")
 ]
 #: Where a release of Python may make a difference: all of those, the core on a real broker, a job of Spark.
-OTHER_PYTHON = [*QUICK, *CORE[:-2], "tests/spark/test_batch_read.py", "-m", "not slow and not matrix"]
+OTHER_PYTHON = [*QUICK, *CORE[:-2], "tests/spark/test_batch_read.py", *NOT_SLOW]
 #: The same for a release that confluent-kafka has no wheels for yet: tests of the embedded cluster have clients of librdkafka.
 NEW_PYTHON = [
     *(
@@ -243,7 +243,7 @@ NEW_PYTHON = [
         f"{INTEGRATION}/groups/test_managed.py",
     ),
     *(f"tests/unit/{name}" for name in ("consumer", "handlers", "network", "producer", "protocol", "transactions")),
-    *("-m", "not slow and not matrix"),
+    *NOT_SLOW,
 ]
 #: What differs from OTHER_PYTHON: PyKafka 2.8.0, which old programs are compared with, does not import on 3.14.
 ON_PYTHON = {
@@ -399,14 +399,7 @@ TEST = {
     "pure": Part(
         "4.3.1",
         # pytest ignores nothing that is named itself
-        [
-            *(path for path in QUICK if path not in SAME),
-            *PURE,
-            *without(SAME),
-            *SAME_CASES,
-            "-m",
-            "not slow and not matrix",
-        ],
+        [*(path for path in QUICK if path not in SAME), *PURE, *without(SAME), *SAME_CASES, *NOT_SLOW],
         16.5,
         pure=True,
     ),
@@ -437,7 +430,7 @@ MATRIX = {
         for name in ("kafka", "today", "access", "groups", "outages")
     },
     **{f"spark-on-{release}": Part(release, SPARK, 3) for release in RELEASES},
-    "quick-pure": Part("4.3.1", [*QUICK, "-m", "not slow and not matrix"], 6, pure=True),
+    "quick-pure": Part("4.3.1", [*QUICK, *NOT_SLOW], 6, pure=True),
     "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 8, pure=True),
     "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without([OWN_BROKERS])], 6, pure=True),
     # Eight thousand seeds each time: twelve rotations are a hundred thousand.

@@ -116,7 +116,7 @@ class GroupsAdmin(AdminBase):
     ) -> dict[str, GroupDescription | KafkaException]:
         """Describe groups, by the requests for one type of them after another.
 
-        :param hasty: a coordinator that hangs leaves time for the other types, of which groups of others may be
+        :param hasty: if a coordinator hangs, leave time for the other types: groups of other coordinators may be of these
         """
         found: dict[str, GroupDescription | KafkaException] = {}
         left = names

@@ -68,13 +68,6 @@ _BACKOFF_MS, _MAX_BACKOFF_MS = 100, 1000
 _SHORT_ROUND_S = 0.2
 #: A broker that waits itself gets less time than is left, by a tenth, or by this (ms) if that is less: its answer takes time.
 _RESERVE_MS = 500
-
-
-def _share(left_ms: int) -> int:
-    """Return how long one of several brokers is asked (ms): if it hangs, it leaves time for others."""
-    return min(left_ms, max(QUICK_CONNECT_MS, left_ms // ASKED_IN_TIME))
-
-
 #: Retriable errors, after which nothing was done.
 _RETRIABLE = (
     ConcurrentTransactions,
@@ -151,6 +144,11 @@ class AnyBroker(RequestTarget[Any]):
     def avoid(self, id_: int) -> None:
         """Prefer other brokers to this one from now on."""
         self._asked.append(id_)
+
+
+def _share(left_ms: int) -> int:
+    """Return how long one of several brokers is asked (ms): if it hangs, it leaves time for others."""
+    return min(left_ms, max(QUICK_CONNECT_MS, left_ms // ASKED_IN_TIME))
 
 
 def _hangs(broker: Node) -> bool:

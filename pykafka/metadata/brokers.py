@@ -314,7 +314,7 @@ def first_answer(
 ) -> R:
     """Return the first answer; brokers that a quick connect does not reach are asked again after the others.
 
-    :param handler: supplies workers, each of which connects to one of these
+    :param handler: supplies workers, which connect to one broker each
     :param brokers: the brokers to ask, in this order
     :param ask: asks one broker
     :param what: the request's name in logs

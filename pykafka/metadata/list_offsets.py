@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka.common import TopicPartition
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How many leaders are asked at a time, besides the one that the caller asks.
-MOST_WORKERS = 16
 #: A request has at least so long (ms), also when the time is up: enough for one quick answer.
 LEAST_MS = 50
 #: How long the warning about a topic without timestamps is not repeated (s).
@@ -209,7 +207,11 @@ class _Search:
                     errors.update(dict.fromkeys(asked, error))
 
         try:
-            workers = _spawned(cluster.handler, ask_next, len(by_leader) - 1) if len(by_leader) > 1 else []
+            workers: list[Worker] = []
+            if len(by_leader) > 1:
+                from pykafka.metadata.reaching import spawned  # often one leader has all
+
+                workers = spawned(cluster.handler, ask_next, len(by_leader) - 1, "pykafka.ListOffsets")
             ask_next()
         except BaseException:  # an interrupt: the workers begin no other request
             waiting.clear()
@@ -280,14 +282,3 @@ class _Search:
                         part.offset, part.timestamp, [part.offset] if part.offset >= 0 else []
                     )
         return errors
-
-
-def _spawned(handler: Handler, target: Callable[[], object], count: int) -> list[Worker]:
-    """Start up to `MOST_WORKERS` workers; none if the system starts none at present: the caller does all then."""
-    workers: list[Worker] = []
-    try:
-        for _ in range(min(count, MOST_WORKERS)):
-            workers.append(handler.spawn(target, name="pykafka.ListOffsets"))
-    except RuntimeError as error:
-        log.info("leaders are asked one after another: %s", error)
-    return workers

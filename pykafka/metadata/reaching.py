@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How many brokers are connected to at a time.
+#: How many brokers are asked, or connected to, at a time.
 MOST_WORKERS = 16
 #: How often the caller looks whether a worker was killed (s).
 LOOK_S = 1.0
@@ -54,7 +54,7 @@ def reached(
             woken.set()
 
     try:
-        workers = _spawned(handler, work, min(len(left), MOST_WORKERS))
+        workers = spawned(handler, work, len(left), "pykafka.reaching")
         while left:
             woken.clear()
             while ended:
@@ -87,12 +87,12 @@ def _error_of(connect: Callable[[Node], object], broker: Node) -> KafkaException
     return None
 
 
-def _spawned(handler: Handler, target: Callable[[], object], count: int) -> list[Worker]:
-    """Start some workers; fewer, or none, if the system starts no more at present."""
+def spawned(handler: Handler, target: Callable[[], object], count: int, name: str) -> list[Worker]:
+    """Start up to `MOST_WORKERS` workers; fewer, or none, if the system starts no more at present: the caller does the rest."""
     workers: list[Worker] = []
     try:
-        for _ in range(count):
-            workers.append(handler.spawn(target, name="pykafka.reaching"))
+        for _ in range(min(count, MOST_WORKERS)):
+            workers.append(handler.spawn(target, name=name))
     except RuntimeError as error:  # also a WorkerNotStartedError
-        log.info("brokers are connected to one after another: %s", error)
+        log.info("brokers are asked one after another, without %s: %s", name, error)
     return workers

@@ -47,7 +47,7 @@ HANG_UPS = 2
 LEAST_SHARE_MS = 500
 #: After how long the next broker is asked in a question without a limit (ms).
 NEXT_BROKER_MS = 3000
-#: How often a question that waits looks for answers of which it was not told (s).
+#: How often a question that waits looks for answers, if no event reports them (s).
 LOOK_S = 1.0
 
 

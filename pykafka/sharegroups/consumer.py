@@ -297,7 +297,7 @@ class ShareConsumer(Viewed, Generic[K, V]):
                 listener.on_event(POLLED, f"share group {engine.options.group}")
             try:
                 while True:
-                    # Else an iteration over what is buffered would keep a hub or loop; an interrupt loses nothing here.
+                    # An iteration over buffered records must not keep a hub or loop; an interrupt loses nothing here.
                     self._handler.breathe()
                     self._check_open()
                     self._run_callbacks()

@@ -13,17 +13,11 @@ from pykafka.exceptions import OffsetsNotCommitted
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 from pykafka.testing.virtual.zookeeper import ZooKeeper
+from tests.support.memberships import PROTOCOLS
 
 GROUP, TOPIC = "readers", "orders"
 KEY = TopicPartition(TOPIC, 0)
-CLASSIC: dict[str, Any] = {"heartbeat_interval_ms": 200, "session_timeout_ms": 6_000, "protocol": "classic"}
-PROTOCOLS: dict[str, dict[str, Any]] = {
-    "auto": {},
-    "consumer": {"protocol": "consumer"},
-    "eager": CLASSIC,
-    "cooperative": {**CLASSIC, "assignor": "cooperative-sticky"},
-    "zookeeper": {"protocol": "zookeeper", "zookeeper_hosts": "zookeeper:2181", "session_timeout_ms": 4_000},
-}
+EACH: dict[str, dict[str, Any]] = {"auto": {}, **PROTOCOLS}
 
 
 def _behind(consumer: Any) -> None:
@@ -41,7 +35,7 @@ def _later(consumer: Any) -> None:
 
 
 @pytest.mark.parametrize("commit", [_behind, _named, _later])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", EACH)
 def test_a_child_does_not_commit_as_its_parents_member(
     scheduler: Scheduler,
     network: Network,
@@ -60,7 +54,7 @@ def test_a_child_does_not_commit_as_its_parents_member(
             with client.producer() as producer:
                 for _ in range(3):
                     producer.produce(TOPIC, b"1").get()
-            consumer = client.consumer(TOPIC, group=GROUP, auto_offset_reset="earliest", **PROTOCOLS[protocol])
+            consumer = client.consumer(TOPIC, group=GROUP, auto_offset_reset="earliest", **EACH[protocol])
             found: list[Any] = []
             while len(found) < 3:
                 found += consumer.poll(timeout=1.0)

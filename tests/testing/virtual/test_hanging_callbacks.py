@@ -15,19 +15,13 @@ from pykafka.membershipprotocol import GroupMembershipProtocol
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 from pykafka.testing.virtual.zookeeper import ZooKeeper
+from tests.support.memberships import PROTOCOLS
 
 GROUP, TOPIC = "readers", "orders"
 #: Of the clients, and of ZooKeeper's sessions (ms).
 SOCKET_MS, ZOOKEEPER_MS = 10_000, 4_000
 #: What `close()` has for all commits; it waits half of it for a listener. How long leaving takes, and a rebalance (s).
 CLOSE_S, LEAVES_S, SOON_S = 8.0, 1.0, 20.0
-CLASSIC: dict[str, Any] = {"heartbeat_interval_ms": 200, "session_timeout_ms": 6_000, "protocol": "classic"}
-PROTOCOLS: dict[str, dict[str, Any]] = {
-    "consumer": {"protocol": "consumer"},
-    "eager": CLASSIC,
-    "cooperative": {**CLASSIC, "assignor": "cooperative-sticky"},
-    "zookeeper": {"protocol": "zookeeper", "zookeeper_hosts": "zookeeper:2181", "session_timeout_ms": 4_000},
-}
 BALANCED: dict[str, dict[str, Any]] = {
     "managed": {"managed": True, "heartbeat_interval_ms": 200, "session_timeout_ms": 6_000},
     "zookeeper": {"zookeeper_connect": "zookeeper:2181", "zookeeper_connection_timeout_ms": ZOOKEEPER_MS},

@@ -12,17 +12,11 @@ from pykafka.exceptions import ConsumerStoppedException
 from pykafka.testing import FakeCluster
 from pykafka.testing.virtual import Network, Scheduler, VirtualHandler
 from pykafka.testing.virtual.zookeeper import ZooKeeper
+from tests.support.memberships import PROTOCOLS
 
 GROUP, TOPIC = "readers", "orders"
 #: How long members have to divide the partitions anew (s).
 SOON_S = 5.0
-CLASSIC: dict[str, Any] = {"heartbeat_interval_ms": 200, "session_timeout_ms": 6_000, "protocol": "classic"}
-PROTOCOLS: dict[str, dict[str, Any]] = {
-    "consumer": {"protocol": "consumer"},
-    "eager": CLASSIC,
-    "cooperative": {**CLASSIC, "assignor": "cooperative-sticky"},
-    "zookeeper": {"protocol": "zookeeper", "zookeeper_hosts": "zookeeper:2181", "session_timeout_ms": 4_000},
-}
 
 
 class Leaver:
